@@ -19,7 +19,8 @@ SECONDS_OF_SILENCE = 6 * 3600
 
 
 def say(connection: socket.socket, request: dict[str, Any]) -> None:
-    """Send a request. An agent that is too busy to take it answers and closes before it is sent: what it said is read next."""
+    """Send a request. An agent that is too busy to take it answers and closes before it is sent:
+    what it said is read next."""
     with suppress(BrokenPipeError):
         connection.sendall(json.dumps(request).encode() + b"\n")
 

@@ -68,7 +68,8 @@ class CommandTimedOut(Failed):
         said = Message("{program} did not answer within {seconds} seconds", program=argv[0], seconds=f"{seconds:.0f}")
         if pid:
             said = Message(
-                "{said} and could not be ended: it waits in the kernel, and may still take effect once the disks answer",
+                "{said} and could not be ended: it waits in the kernel, and may still take effect once the "
+                "disks answer",
                 said=said,
             )
         super().__init__(said)
@@ -87,9 +88,10 @@ def run(
     """Run ``argv`` and return its result.
 
     ``given`` goes to standard input, which is the way for secrets: it is neither logged nor seen in ``ps``.
-    ``meanwhile`` is called every second while it runs; what it raises ends the process and goes on to the caller.
-    ``holding``: an open file that the process holds too, until it has ended. ``environment``: variables beside ENVIRONMENT.
-    Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut; Failed where no process starts.
+    ``meanwhile`` is called every second while it runs; what it raises ends the process and goes on to the
+    caller. ``holding``: an open file that the process holds too, until it has ended. ``environment``: variables
+    beside ENVIRONMENT. Raises CommandFailed for a status not in ``accept``, CommandMissing, CommandTimedOut;
+    Failed where no process starts.
     """
     if not argv or any("\0" in word for word in argv):
         raise Bug("a command needs words without NUL bytes")
@@ -147,12 +149,18 @@ def wait_for_output(
 def start_process(
     argv: Sequence[str], *, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE
 ) -> subprocess.Popen[bytes]:
-    """A process whose output is read as it comes. ``stdin`` and ``stdout`` may be open files. Raises CommandMissing, Failed."""
+    """A process whose output is read as it comes. ``stdin`` and ``stdout`` may be open files.
+    Raises CommandMissing, Failed."""
     try:
         return subprocess.Popen(
-            list(argv), stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=ENVIRONMENT,
-            start_new_session=True, pass_fds=tuple(HELD_BY_ALL),
-        )  # fmt: skip
+            list(argv),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+            start_new_session=True,
+            pass_fds=tuple(HELD_BY_ALL),
+        )
     except (FileNotFoundError, PermissionError) as error:
         raise CommandMissing(Message("{program} is not installed on this system", program=argv[0])) from error
     except OSError as error:
@@ -240,10 +248,12 @@ def read_lines(argv: Sequence[str], *, silence: float) -> Generator[bytes]:
 def watch(
     argv: Sequence[str], *, take: Callable[[bytes], None], look: Callable[[], None], most_said: int = MOST_SAID
 ) -> Result:
-    """Run a command that may last for hours: its output goes to ``take`` as it comes, and ``look`` is called every second.
+    """Run a command that may last for hours: its output goes to ``take`` as it comes, and
+    ``look`` is called every second.
 
-    What either raises asks it to end (SIGTERM), so that it can put away what it has, and goes on to the caller. The beginning
-    of its complaints, ``most_said`` bytes, is in the result, whatever its status. Raises CommandMissing, Failed.
+    What either raises asks it to end (SIGTERM), so that it can put away what it has, and goes on to the
+    caller. The beginning of its complaints, ``most_said`` bytes, is in the result, whatever its status.
+    Raises CommandMissing, Failed.
     """
     started = time.monotonic()
     process = start_process(argv)
@@ -274,8 +284,9 @@ def read_parts(
     most_said: int = MOST_SAID,
     idle: bool = False,
 ) -> Iterator[bytes]:
-    """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises TimeoutError after
-    a silence of so many seconds, and at the moment ``until``. ``idle``: such a silence is an empty part instead."""
+    """What a process prints, a part at a time; the beginning of its complaints goes to ``said``. Raises
+    TimeoutError after a silence of so many seconds, and at the moment ``until``. ``idle``: such a silence
+    is an empty part instead."""
     poll, open_ones = select.poll(), {stream.fileno() for stream in (process.stdout, process.stderr) if stream}
     err = process.stderr.fileno() if process.stderr else -1
     for handle in open_ones:

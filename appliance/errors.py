@@ -12,7 +12,8 @@ from appliance.message import Message, join_messages
 
 
 class Reason:
-    """Why something was refused: a sentence that says what to do, and the form's field it belongs to (empty: the whole form).
+    """Why something was refused: a sentence that says what to do, and the form's field it
+    belongs to (empty: the whole form).
 
     ``code`` names the reason for programs and tests, such as ``pool-missing``; the sentence may change, the code stays.
     """

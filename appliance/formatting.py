@@ -156,7 +156,8 @@ def count_days(days: int) -> str:
 
 
 def count_below(dataset: str, folders: int, volumes: int = 0) -> str:
-    """``tank/photos and 3 folders below it``, with volumes where there are any; its name alone where nothing is below."""
+    """``tank/photos and 3 folders below it``, with volumes where there are any; its name
+    alone where nothing is below."""
     if folders and volumes:
         content = count_content(folders, volumes)
         return Message("{dataset} and {content} below it", dataset=dataset, content=content)

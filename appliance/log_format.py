@@ -1,4 +1,5 @@
-"""How Larder's programs write into the journal: each line begins with its severity, so that the journal can be filtered by it.
+"""How Larder's programs write into the journal: each line begins with its severity, so that the
+journal can be filtered by it.
 
 Without it every line of a service has the same one. (sd-daemon(3): ``<4>`` and so on, kept by SyslogLevelPrefix=)
 """

@@ -10,9 +10,9 @@ from typing import Any
 class Message(str):
     """A sentence in English, made from a template such as ``The pool {pool} is not here.`` and the names in it.
 
-    It is a string, so it can be shown, logged, joined and compared as one. Its template and arguments stay beside it for
-    where it is stored or put into another language. Names that come from the box are always arguments, never part of a
-    template. An argument may be a message itself. What is made of it by string operations is plain text again.
+    It is a string, so it can be shown, logged, joined and compared as one. Its template and arguments stay beside it
+    for where it is stored or put into another language. Names that come from the box are always arguments, never part
+    of a template. An argument may be a message itself. What is made of it by string operations is plain text again.
     """
 
     template: str
@@ -51,13 +51,14 @@ def set_reader(reader: Callable[[Message], str]) -> None:
     _reader = reader
 
 
-# Templates without words: a message as it opens a sentence, as it goes on after a colon, and after the name of its thing.
+# Templates without words: a message as it opens a sentence, as it goes on after a colon, and
+# after the name of its thing.
 OPENING, CONTINUED, REST = "{text:opening}", "{text:continued}", "{text:rest}"
 
 
 class Argument(str):
-    """What stands in a template. There its first letter can be made large (``opening``) or small (``continued``), or what
-    makes it a sentence of its own be left out (``rest``)."""
+    """What stands in a template. There its first letter can be made large (``opening``) or small (``continued``), or
+    what makes it a sentence of its own be left out (``rest``)."""
 
     __slots__ = ()
 
@@ -107,7 +108,8 @@ def join_messages(parts: Sequence[str], separator: str = " ") -> str:
 
 
 def reason_after_name(line: str) -> str:
-    """A stored line such as ``photos/a.jpg: has other contents`` as a message again, with what follows the name in it."""
+    """A stored line such as ``photos/a.jpg: has other contents`` as a message again, with
+    what follows the name in it."""
     name, colon, reason = line.rpartition(": ")
     return Message("{name}: {reason}", name=name, reason=Message(reason)) if colon else line
 
@@ -129,7 +131,8 @@ def messages_by_text(value: object) -> dict[str, dict[str, object]]:
 
 
 def plain_text(value: object) -> object:
-    """For msgspec, which takes nothing derived from ``str``: a message as its English text. Raises NotImplementedError."""
+    """For msgspec, which takes nothing derived from ``str``: a message as its English text.
+    Raises NotImplementedError."""
     if isinstance(value, Message):
         return str(value)
     raise NotImplementedError(type(value).__name__)

@@ -1,11 +1,11 @@
 """The contract of everything that web and worker may ask the agent, apart from operations.
 
-A request is typed fields that validate themselves, and a method that answers it. Its class stands beside what it reads and
-is listed in ``appliance/agent/request_registry.py``; the agent answers nothing that is not listed there. Web and worker are
-taken to be hostile: the agent decodes each request again, and that decoding is the validation that counts.
+A request is typed fields that validate themselves, and a method that answers it. Its class stands beside what it reads
+and is listed in ``appliance/agent/request_registry.py``; the agent answers nothing that is not listed there. Web and
+worker are taken to be hostile: the agent decodes each request again, and that decoding is the validation that counts.
 
-Guards that are the same for every request are applied by ``appliance/agent/protocol.py``: who may ask, ``LONGEST_REQUEST``
-and ``SECONDS_TO_ASK``. Locks and the time that a command may take belong to what a request calls.
+Guards that are the same for every request are applied by ``appliance/agent/protocol.py``: who may ask,
+``LONGEST_REQUEST`` and ``SECONDS_TO_ASK``. Locks and the time that a command may take belong to what a request calls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def refuse_file(_message: dict[str, Any], _handle: int) -> None:
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """What an answer may use: ``send`` a message, ``read_facts`` of the box, ``send_file`` a message with a descriptor."""
+    """What an answer may use: ``send`` a message, ``read_facts`` of the box, ``send_file`` a
+    message with a descriptor."""
 
     send: Send
     read_facts: Callable[[], Facts]
@@ -41,8 +42,8 @@ class Exchange(msgspec.Struct, frozen=True):
 class Request(StrictStruct, tag_field="verb"):
     """Base of all requests. Subclasses validate their fields in ``__post_init__`` through ``appliance.names``.
 
-    The tag is the verb on the wire, which web and agent of different versions share for a moment during an update: a class
-    can be renamed, a tag or a field cannot.
+    The tag is the verb on the wire, which web and agent of different versions share for a moment during an update: a
+    class can be renamed, a tag or a field cannot.
     """
 
     def read(self) -> object:
@@ -50,7 +51,8 @@ class Request(StrictStruct, tag_field="verb"):
         raise NotImplementedError
 
     def answer(self, exchange: Exchange) -> None:
-        """Send the facts; overridden by what sends more than one message, a file or an outcome. Raises Refused, Failed."""
+        """Send the facts; overridden by what sends more than one message, a file or an outcome.
+        Raises Refused, Failed."""
         exchange.send(as_facts(self.read()))
 
 

@@ -1,7 +1,7 @@
 """Names of the snapshots that Larder takes: a prefix, a grain or another word, and the moment in UTC.
 
-Samba's shadow_copy2 reads the moment from these names: ``shares/smb.py`` derives its ``shadow:format`` from this format.
-The time is in UTC because the clock of a household jumps twice a year.
+Samba's shadow_copy2 reads the moment from these names: ``shares/smb.py`` derives its ``shadow:format`` from this
+format. The time is in UTC because the clock of a household jumps twice a year.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Compile Python files without their docstrings: ``python -m deploy.compiled_code FOLDER… [--seen-at FOLDER]``.
 
-Nothing that runs reads docstrings, and each process would keep three megabytes of them. Assertions stay, unlike with
-Python's -OO, which also would need compiled files of its own for the standard library. Run it with ``-X no_debug_ranges``:
-half a megabyte in each process would tell the columns of code in tracebacks, which name the line anyway.
+Nothing that runs reads docstrings, and each process would keep three megabytes of them. Assertions stay,
+unlike with Python's -OO, which also would need compiled files of its own for the standard library. Run
+it with ``-X no_debug_ranges``: half a megabyte in each process would tell the columns of code in
+tracebacks, which name the line anyway.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Compiler(SourceFileLoader):
         super().__init__(path.stem, str(path))
         self.seen_as = name
 
-    def source_to_code(self, data: Any, path: Any, **_more: Any) -> CodeType:  # type: ignore[override]  # importlib.abc.InspectLoader
+    # importlib.abc.InspectLoader
+    def source_to_code(self, data: Any, path: Any, **_more: Any) -> CodeType:  # type: ignore[override]
         return code_without_docstrings(data, self.seen_as)
 
 

@@ -21,9 +21,10 @@ _described: set[str] = set()  # machines that have been asked what is wrong with
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as soak what is not in the list of every run; put files that last long first, and those never measured before all.
-    The longest tests without a machine come first: one at the end would leave the other core idle. The rest of the gallery
-    stays behind Django's tests, which do not run where a browser has been driven (its event loop goes on).
+    """Mark as soak what is not in the list of every run; put files that last long first, and those never
+    measured before all. The longest tests without a machine come first: one at the end would leave the other
+    core idle. The rest of the gallery stays behind Django's tests, which do not run where a browser has been
+    driven (its event loop goes on).
 
     With ``PART=1/4`` in the environment only that part of the files with a machine is left.
     """
@@ -79,7 +80,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep how long each test with a machine took; the lanes of a parallel run tell it to the process that started them."""
+    """Keep how long each test with a machine took; the lanes of a parallel run tell it to the
+    process that started them."""
     if hasattr(session.config, "workerinput"):
         return
     measured = {test: round(took, 1) for test, took in _seconds.items() if test.startswith(durations.WITH_A_MACHINE)}
@@ -99,7 +101,8 @@ def layer():
 
 @pytest.fixture(scope="module")
 def appliance(request) -> Iterator[Machine]:
-    """A booted appliance on throw-away disks, shared by a file of tests, in the state that the file asks for (tests/warm.py).
+    """A booted appliance on throw-away disks, shared by a file of tests, in the state that the
+    file asks for (tests/warm.py).
 
     LARDER_MACHINE names a running one to use instead, while a test is being written.
     """

@@ -17,11 +17,21 @@ UNKNOWN = 60.0  # seconds that a test is taken to last which was never measured
 LONGEST = 120.0  # seconds that a test of every run may last, with what is prepared for it, as DURATIONS has it
 # Those that last longer, and why. The first test of a file has what the file prepares for all of its tests.
 LONG = {
-    "tests/system/backups/test_over_ssh.py::test_every_folder_arrives_with_equal_guids_and_files": "prepares a first copy of all folders over ssh for the file",
-    "tests/system/backups/test_pool_to_pool.py::test_every_folder_is_copied_with_equal_guids_and_files": "prepares two pools and a first copy for the file",
-    "tests/system/benchmarks/test_client_run.py::test_folder_is_measured_from_outside[smb]": "prepares a share over SMB and NFS and a forwarded network for the file",
-    "tests/system/benchmarks/test_client_run.py::test_script_ends_where_this_computer_does_not_take_larger_frames": "waits until nobody else is connected and the port has its link again",
-    "tests/system/disks/test_burn_in.py::test_clean_disk_passes_and_is_empty_for_a_pool_afterwards": "writes and reads a whole disk twice",
+    "tests/system/backups/test_over_ssh.py::test_every_folder_arrives_with_equal_guids_and_files": (
+        "prepares a first copy of all folders over ssh for the file"
+    ),
+    "tests/system/backups/test_pool_to_pool.py::test_every_folder_is_copied_with_equal_guids_and_files": (
+        "prepares two pools and a first copy for the file"
+    ),
+    "tests/system/benchmarks/test_client_run.py::test_folder_is_measured_from_outside[smb]": (
+        "prepares a share over SMB and NFS and a forwarded network for the file"
+    ),
+    "tests/system/benchmarks/test_client_run.py::test_script_ends_where_this_computer_does_not_take_larger_frames": (
+        "waits until nobody else is connected and the port has its link again"
+    ),
+    "tests/system/disks/test_burn_in.py::test_clean_disk_passes_and_is_empty_for_a_pool_afterwards": (
+        "writes and reads a whole disk twice"
+    ),
 }
 
 
@@ -69,7 +79,8 @@ def too_long(seconds: Mapping[str, float], listed: tuple[str, ...]) -> list[str]
 
 
 def at_known_pace(measured: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
-    """Measured seconds as the computer would have taken that measured the known ones: a run on a slower one tells the same."""
+    """Measured seconds as the computer would have taken that measured the known ones: a run on a
+    slower one tells the same."""
     both = [test for test in measured if known.get(test)]
     took = sum(measured[test] for test in both)
     pace = sum(known[test] for test in both) / took if took else 1.0

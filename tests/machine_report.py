@@ -25,8 +25,8 @@ class Asked(Protocol):
 
 
 def describe_machine(machine: Asked) -> str:
-    """The pools, their last events, what the kernel and the services complained of. Never raises: a machine that does not
-    answer is described by that."""
+    """The pools, their last events, what the kernel and the services complained of.
+    Never raises: a machine that does not answer is described by that."""
     parts = []
     for command, kept in ASKED:
         try:

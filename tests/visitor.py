@@ -18,7 +18,8 @@ from typing import Any
 from deploy.image.machine import Machine, wait_for
 
 NAME, PASSWORD = "admin", "correct horse battery"
-# Signing in costs an emulated box seven seconds: the cookies of whoever set it up are kept in it, and saved with its states.
+# Signing in costs an emulated box seven seconds: the cookies of whoever set it up are kept in it,
+# and saved with its states.
 COOKIES = "/root/visitor-cookies"
 
 # What opens at a term (templates/inc/help.html) names pools and folders as examples, and tests wait for such names.
@@ -64,7 +65,8 @@ class Visitor:
 
     @classmethod
     def of_new(cls, appliance: Machine) -> Visitor:
-        """Signed in as the administrator of an appliance that may not be set up yet; its first facts are on the pages."""
+        """Signed in as the administrator of an appliance that may not be set up yet; its
+        first facts are on the pages."""
         found = cls(appliance)
         if not found.go_on():
             found.set_up()
@@ -96,8 +98,8 @@ class Visitor:
         return self.send(path, part=True)
 
     def post(self, path: str, shown_on: str = "", /, **fields: object) -> Answer:
-        """Send a form as its page would, with the token that the page carries; ``shown_on`` is that page, where the form
-        goes to another address."""
+        """Send a form as its page would, with the token that the page carries;
+        ``shown_on`` is that page, where the form goes to another address."""
         token = self.get(shown_on or path).hidden().get("csrfmiddlewaretoken", "")
         return self.send(path, {"csrfmiddlewaretoken": token, **fields})
 
@@ -225,7 +227,8 @@ def disk_paths(appliance: Machine, *bays: int) -> list[str]:
     ]
 
 
-# As the product runs it: udev, which would take the new partitions away for a moment, is kept from these disks meanwhile.
+# As the product runs it: udev, which would take the new partitions away for a moment, is kept
+# from these disks meanwhile.
 RUN_ZPOOL = """
 import sys
 from appliance import command
@@ -254,8 +257,10 @@ def blank(appliance: Machine, *disks: str) -> None:
         appliance.shell(f"for path in {disk}-part* {disk}; do [ ! -e $path ] || wipefs -aqf $path; done")
         # Without a signature but with other bytes at its ends it would count as a disk of unknown content.
         appliance.shell(
-            f"for at in 0 $(($(blockdev --getsize64 {disk}) / 1048576 - 1)); do dd if=/dev/zero of={disk} bs=1M seek=$at count=1 status=none; done;"
-            f" dd if=/dev/zero of={disk} bs=1M seek=$(($(blockdev --getsize64 {disk}) / 1048576)) status=none 2>/dev/null || true"
+            f"for at in 0 $(($(blockdev --getsize64 {disk}) / 1048576 - 1)); do dd if=/dev/zero of={disk} "
+            "bs=1M seek=$at count=1 status=none; done;"
+            f" dd if=/dev/zero of={disk} bs=1M seek=$(($(blockdev --getsize64 {disk}) / 1048576)) status=none "
+            "2>/dev/null || true"
         )
 
     def let_go() -> bool:

@@ -1,4 +1,5 @@
-"""What the appliance is when a file of tests gets it. Each state is made once, from the one before, and kept with the image.
+"""What the appliance is when a file of tests gets it.
+Each state is made once, from the one before, and kept with the image.
 
 A file says ``STATE = "pool"`` where it wants more, or less, than an appliance that has been set up.
 """
@@ -20,8 +21,8 @@ POOL_FOLDERS = ("photos",)
 def set_up(appliance: Machine) -> None:
     """The administrator has signed in once; the disks are on the pages.
 
-    The kernel waits longer than the usual 30 seconds for a disk: on a busy computer the file behind an emulated one may stand
-    still for that long, and a pool of one disk is suspended then.
+    The kernel waits longer than the usual 30 seconds for a disk: on a busy computer the file behind an emulated one may
+    stand still for that long, and a pool of one disk is suspended then.
     """
     appliance.shell("for timeout in /sys/block/sd*/device/timeout; do echo 180 > $timeout; done")
     Visitor.of_new(appliance)

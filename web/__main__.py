@@ -1,7 +1,8 @@
-"""Serve the pages: ``python -m web``, on the socket that systemd hands over, or on ``--bind PATH`` where there is no systemd.
+"""Serve the pages: ``python -m web``, on the socket that systemd hands over, or on ``--bind
+PATH`` where there is no systemd.
 
-One process with four threads. With a socket of systemd's it ends after ten minutes without a request, and the next visitor
-starts it again: a box that nobody looks at keeps its memory for files.
+One process with four threads. With a socket of systemd's it ends after ten minutes without a request, and the next
+visitor starts it again: a box that nobody looks at keeps its memory for files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The addresses of pages, each worked out once: a row of a long list has four, and its page is drawn again and again."""
+"""The addresses of pages, each worked out once: a row of a long list has four, and its page
+is drawn again and again."""
 
 from __future__ import annotations
 

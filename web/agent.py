@@ -1,4 +1,5 @@
-"""How pages ask the agent something that may take a while: two at a time, so that two of the four threads stay for other pages."""
+"""How pages ask the agent something that may take a while: two at a time, so that two of the four
+threads stay for other pages."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def open_file(request: dict[str, Any], *, silence: float) -> tuple[dict[str, Any
 def make_file(
     request: dict[str, Any], *, silence: float, report: Callable[[dict[str, Any]], None]
 ) -> tuple[dict[str, Any], int]:
-    """A file that takes a while to make. Only for a thread that serves no page: it takes no turn. Raises as ``open_file``."""
+    """A file that takes a while to make. Only for a thread that serves no page: it takes no turn.
+    Raises as ``open_file``."""
     return agent_client.open_file(request, silence=silence, report=report)
 
 

@@ -35,7 +35,8 @@ class OwnNames(list[str]):
 
     def __iter__(self) -> Iterator[str]:
         yield from ALWAYS
-        # The kernel tells the web service the name at its start: after a change, open pages go on under that for a while.
+        # The kernel tells the web service the name at its start: after a change, open pages go
+        # on under that for a while.
         for name in {one.split(".", 1)[0].lower() for one in (read_host_name(), socket.gethostname())}:
             yield from (name, f"{name}.local", f"{name}.lan", f"{name}.home.arpa")
         yield from self.current()

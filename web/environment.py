@@ -20,7 +20,8 @@ def flag(name: str, *, default: bool) -> bool:
 
 
 def secret(name: str, file: Path) -> str:
-    """The secret of that name, from the environment or from its file. Raises ImproperlyConfigured where it is nowhere."""
+    """The secret of that name, from the environment or from its file.
+    Raises ImproperlyConfigured where it is nowhere."""
     if found := os.environ.get(name):
         return found
     path = Path(os.environ.get(f"{name}_FILE", str(file)))

@@ -1,4 +1,5 @@
-"""The language of pages: as the user chose, else as the browser asks, else that of the box, which mails and the console have."""
+"""The language of pages: as the user chose, else as the browser asks, else that of the box, which
+mails and the console have."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def set_language_of_box(code: str) -> None:
 
 
 def publish_language() -> None:
-    """Write the language of the box to the file from which the console's words take it (``appliance/system/language.py``)."""
+    """Write the language of the box to the file from which the console's words take it
+    (``appliance/system/language.py``)."""
     try:
         atomic_file.write_atomically(language_file(), language_of_box().encode(), mode=0o644)
     except OSError as problem:

@@ -1,4 +1,5 @@
-"""Pages with live parts: the same view gives the whole page, or its part ``live`` to htmx, with a 304 when nothing changed."""
+"""Pages with live parts: the same view gives the whole page, or its part ``live`` to htmx, with a
+304 when nothing changed."""
 
 from __future__ import annotations
 

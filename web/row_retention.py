@@ -1,4 +1,5 @@
-"""How long rows are kept in the tables that only ever grow, and which of them may go. The writer of a table deletes them."""
+"""How long rows are kept in the tables that only ever grow, and which of them may go.
+The writer of a table deletes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Messages of ``appliance/`` in rows. The columns hold English text; ``said`` holds, by that text, what it was made from.
+"""Messages of ``appliance/`` in rows. The columns hold English text;
+``said`` holds, by that text, what it was made from.
 
 Rows without it, such as those of earlier versions, show their English text.
 """

@@ -107,9 +107,9 @@ TEMPLATES = [
 
 # The settings database holds what belongs to the box; the inventory is facts in memory, rebuilt at every boot.
 # A confirmed job has to outlive a power cut, so each of its commits waits for the disk (WAL alone does not: pragma
-# synchronous, sqlite.org); the inventory is gone with the power anyway. Each thread has a connection to both, so each keeps
-# 128 KiB of pages and not SQLite's two megabytes (the system holds the files in memory anyway), and 16 prepared statements
-# and not Python's 128, which take 3 MiB in a process whose four threads have shown thirty pages.
+# synchronous, sqlite.org); the inventory is gone with the power anyway. Each thread has a connection to both, so each
+# keeps 128 KiB of pages and not SQLite's two megabytes (the system holds the files in memory anyway), and 16 prepared
+# statements and not Python's 128, which take 3 MiB in a process whose four threads have shown thirty pages.
 def sqlite(name: Path, *, synchronous: str) -> dict[str, object]:
     pragmas = (
         f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous}; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-128"

@@ -1,4 +1,5 @@
-"""Disks that come and go: import the pool of a backup when its disk is connected, and export it when nothing is left to do."""
+"""Disks that come and go: import the pool of a backup when its disk is connected, and export it
+when nothing is left to do."""
 
 from __future__ import annotations
 

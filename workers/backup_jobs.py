@@ -29,9 +29,9 @@ def under_way(kinds: Collection[str]) -> QuerySet[Job]:
 
 
 def is_busy(kinds: Collection[str], stopped: Collection[str]) -> bool:
-    """Whether a job of one of these kinds is at work. One that waits for another job does not count: it uses neither disks nor
-    the network yet. Nor does one whose pool has stopped: what reads or writes there waits in the kernel until the disks are
-    back, perhaps for ever. Nothing else should wait with either."""
+    """Whether a job of one of these kinds is at work. One that waits for another job does not count: it uses neither
+    disks nor the network yet. Nor does one whose pool has stopped: what reads or writes there waits in the kernel until
+    the disks are back, perhaps for ever. Nothing else should wait with either."""
     waiting = list(Progress.objects.filter(waits=True).values_list("job", flat=True))
     found = under_way(kinds).exclude(pk__in=waiting).values_list("operation", flat=True)
     return any(not pools_of(operation) & set(stopped) for operation in found)
@@ -49,8 +49,8 @@ def operations_under_way(kinds: Collection[str]) -> list[Operation]:
 
 
 def is_free(one: BackupStatus, others: Collection[Operation]) -> bool:
-    """Whether a run or a check of this backup would wait at the agent for none of these operations: they need neither its task
-    nor the place of its copies, and none of its folders for themselves."""
+    """Whether a run or a check of this backup would wait at the agent for none of these operations: they need neither
+    its task nor the place of its copies, and none of its folders for themselves."""
     if one.task.remote:
         place, used = lock_of(one.task.remote), [one.dataset.name]
     else:
@@ -79,8 +79,9 @@ def pools_of(operation: str) -> set[str]:
 
 
 def is_resting(one: BackupStatus, now: datetime, kinds: Collection[str]) -> bool:
-    """Whether a job of one of these kinds has failed and is not tried again yet: a quarter of an hour later, doubled with each
-    further failure of the last two days. After a run that copied everything nothing rests, whatever else it could not do."""
+    """Whether a job of one of these kinds has failed and is not tried again yet: a quarter of an hour later,
+    doubled with each further failure of the last two days. After a run that copied everything nothing rests,
+    whatever else it could not do."""
     if one.job is None or one.job.open or one.job.state == Job.State.DONE:
         return False
     tries = Job.objects.filter(kind__in=kinds, subject=one.dataset.name, backup=one.task.key)

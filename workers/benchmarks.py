@@ -1,4 +1,5 @@
-"""Advance benchmarks one case at a time. Each case is an ordinary job. Nothing here waits: each call does the next step.
+"""Advance benchmarks one case at a time. Each case is an ordinary job.
+Nothing here waits: each call does the next step.
 
 The rows are the truth. A case stores its job's id before the job is made, so that after a crash the same job is found.
 """

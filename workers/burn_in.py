@@ -1,7 +1,7 @@
 """Carry burn-ins of disks on, a job at a time. Nothing here waits: each call does the next step of each.
 
-The rows are the truth. A job's id is stored before the job is made, so that after a crash the same job is found. What the agent
-noted of each region counts, however its job ended; a burn-in goes on with the first region without a result.
+The rows are the truth. A job's id is stored before the job is made, so that after a crash the same job is found. What
+the agent noted of each region counts, however its job ended; a burn-in goes on with the first region without a result.
 """
 
 from __future__ import annotations
@@ -158,7 +158,12 @@ def newest(row: BurnIn) -> dict[str, object]:
 def note_test(row: BurnIn, found: dict[str, object]) -> None:
     if found["passed"] is None and row.attempts < MOST_ATTEMPTS:
         change(row, log=row.reading["tests"], wanted=timezone.now())  # it was stopped: start it again
-        start_job(row, StartSelfTest(disk=row.path, test="long" if row.stage == "long" else "short"), attempts=row.attempts + 1, wanted=None)  # fmt: skip
+        start_job(
+            row,
+            StartSelfTest(disk=row.path, test="long" if row.stage == "long" else "short"),
+            attempts=row.attempts + 1,
+            wanted=None,
+        )
     else:
         next_stage(row, found)
 
@@ -246,7 +251,8 @@ def settle_job(row: BurnIn, job: Job) -> bool:
 
 
 def settle_selftest(row: BurnIn, job: Job) -> bool:
-    """After the job that started a self-test: its result comes with a later reading. One that was not started is tried again."""
+    """After the job that started a self-test: its result comes with a later reading.
+    One that was not started is tried again."""
     change(row, job=None, wanted=timezone.now())
     if row.state == State.RUNNING and job.state in {Job.State.REFUSED, Job.State.CANCELLED}:
         hold(row, job.text)

@@ -15,8 +15,9 @@ HOUR, DAY = 3600.0, 86400.0
 
 
 class NetworkClock:
-    """Whether the network sets the clock, asked of systemd once an hour: asking starts a process. A start of the box gets a
-    day for it, because a box may be started before its router. Where systemd does not say, the last answer stays."""
+    """Whether the network sets the clock, asked of systemd once an hour: asking starts a process. A start
+    of the box gets a day for it, because a box may be started before its router. Where systemd does not
+    say, the last answer stays."""
 
     def __init__(self) -> None:
         self.turns = Interval(HOUR, after=DAY)
@@ -47,9 +48,13 @@ def update_clock(now: datetime) -> Clock:
         ClockRow.objects.update_or_create(
             pk=row.pk if row else 1,
             defaults={
-                "boot": found.boot, "running": found.running, "wall": found.wall, "shift": found.shift, "since": found.since,
+                "boot": found.boot,
+                "running": found.running,
+                "wall": found.wall,
+                "shift": found.shift,
+                "since": found.since,
             },
-        )  # fmt: skip
+        )
     return found
 
 

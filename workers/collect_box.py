@@ -68,8 +68,8 @@ def rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -
 
 
 def disk_rates_between(before: tuple[float, BoxInfo], after: tuple[float, BoxInfo]) -> list[int]:
-    """Bytes a second read and written on all disks; empty where the looks tell nothing of now, or where a disk was pulled,
-    whose counters went with it."""
+    """Bytes a second read and written on all disks; empty where the looks tell nothing of now, or where a disk was
+    pulled, whose counters went with it."""
     seconds = seconds_between(before, after)
     read = after[1].disks_read - before[1].disks_read
     written = after[1].disks_written - before[1].disks_written

@@ -1,5 +1,5 @@
-"""Manual changes to Larder's files. Every reading notices them; the agent alone knows the difference, so it is asked when
-something changed, and every half minute after that, because settings change as well."""
+"""Manual changes to Larder's files. Every reading notices them; the agent alone knows the difference, so it is asked
+when something changed, and every half minute after that, because settings change as well."""
 
 from __future__ import annotations
 

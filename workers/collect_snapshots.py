@@ -30,8 +30,8 @@ COLUMNS = ("dataset", "short", "txg", "created", "used", "referenced", "written"
 
 
 def stamps_of(datasets: Iterable[Dataset]) -> dict[str, str]:
-    """By the dataset's key what moves when a snapshot of it is made, destroyed or renamed, holds more than before, or has
-    a clone more or less: that last only the clones tell (``origin``)."""
+    """By the dataset's key what moves when a snapshot of it is made, destroyed or renamed, holds more than before, or
+    has a clone more or less: that last only the clones tell (``origin``)."""
     every = list(datasets)
     clones: dict[str, list[str]] = defaultdict(list)
     for one in every:
@@ -191,11 +191,18 @@ def write_bookmarks(dataset: Dataset, found: Iterable[Bookmark]) -> bool:
     table.delete()
     BookmarkRow.objects.bulk_create(
         (
-            BookmarkRow(dataset_key=key, dataset=one.dataset, short=one.short, guid=str(one.guid), txg=one.txg, created=one.created)
+            BookmarkRow(
+                dataset_key=key,
+                dataset=one.dataset,
+                short=one.short,
+                guid=str(one.guid),
+                txg=one.txg,
+                created=one.created,
+            )
             for one in wanted.values()
         ),
         batch_size=100,
-    )  # fmt: skip
+    )
     return True
 
 

@@ -1,6 +1,6 @@
-"""iSCSI targets that were changed by hand. Every reading looks at what anybody may read of the kernel's targets; the agent is
-asked when that or a volume's setting changed, every half minute while there is a manual change, and every five minutes for
-what only root may read: the secrets of CHAP. A box that serves no volume never asks."""
+"""iSCSI targets that were changed by hand. Every reading looks at what anybody may read of the kernel's targets; the
+agent is asked when that or a volume's setting changed, every half minute while there is a manual change, and every five
+minutes for what only root may read: the secrets of CHAP. A box that serves no volume never asks."""
 
 from __future__ import annotations
 

@@ -84,7 +84,11 @@ def send_due(now: datetime | None = None) -> int:
     for group in group_messages(rows):
         if group[0].way in away:
             continue
-        mine = [row for row in group if Letter.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)]  # fmt: skip
+        mine = [
+            row
+            for row in group
+            if Letter.objects.filter(pk=row.pk, state="waiting").update(state="sending", next_try=now)
+        ]
         try:
             sent += send_group(mine, now) if mine else 0
         except ReceiverUnreachable:
@@ -118,7 +122,8 @@ def group_messages(rows: list[Letter]) -> Iterator[list[Letter]]:
 
 
 def send_group(rows: list[Letter], now: datetime) -> int:
-    """Send these together; how many went out. Raises ReceiverUnreachable, with the rows put off like after any other failure."""
+    """Send these together; how many went out. Raises ReceiverUnreachable, with the rows put off
+    like after any other failure."""
     mail = MailSettings.load_row()
     try:
         with in_language(language_of_box()):
@@ -130,7 +135,9 @@ def send_group(rows: list[Letter], now: datetime) -> int:
         if isinstance(problem, ReceiverUnreachable):
             raise
         return 0
-    Letter.objects.filter(pk__in=[row.pk for row in rows]).update(state="sent", tries=rows[0].tries + 1, **stored_answer(answer))  # fmt: skip
+    Letter.objects.filter(pk__in=[row.pk for row in rows]).update(
+        state="sent", tries=rows[0].tries + 1, **stored_answer(answer)
+    )
     return len(rows)
 
 
@@ -154,7 +161,8 @@ def stored_answer(answer: str) -> dict[str, Any]:
 def delivery_error(now: datetime) -> str:
     """The server's last answer where messages have failed for a while; empty where they are sent.
 
-    Each severity has its own recipients, so only a later message of the same way and severity shows that it works again.
+    Each severity has its own recipients, so only a later message of the same way and
+    severity shows that it works again.
     """
     mail = MailSettings.load_row()
     recent = Q(state__in=["given-up", "sent"], made__gt=now - 2 * GIVE_UP)
@@ -182,7 +190,9 @@ def by_mail(rows: list[Letter], mail: MailSettings) -> str:
     try:
         if first.event == "weekly":
             title, parts = weekly_report.build_report(timezone.now())
-            message = mail_text.build_mail(title, mail_text.as_text(parts), mail_text.as_page(parts), box=box, sender=sender, to=to, key=key)  # fmt: skip
+            message = mail_text.build_mail(
+                title, mail_text.as_text(parts), mail_text.as_page(parts), box=box, sender=sender, to=to, key=key
+            )
         elif told:
             message = mail_text.build_alert_mail(
                 told, box=box, base=mail.address.rstrip("/"), sender=sender, to=to, key=key
@@ -190,7 +200,15 @@ def by_mail(rows: list[Letter], mail: MailSettings) -> str:
         else:
             said = gettext("This is the test that you asked for. Mail from {box} reaches you.")
             text = said.format(box=mail_text.plain_text(box))
-            message = mail_text.build_mail(mail_text.name_subject(box, gettext("test")), text, mail_text.as_page([("", text)]), box=box, sender=sender, to=to, key=key)  # fmt: skip
+            message = mail_text.build_mail(
+                mail_text.name_subject(box, gettext("test")),
+                text,
+                mail_text.as_page([("", text)]),
+                box=box,
+                sender=sender,
+                to=to,
+                key=key,
+            )
         with mail_server(mail) as smtp:
             refused = smtp.send_message(message, from_addr=sender, to_addrs=to)
     except (OSError, smtplib.SMTPException, ValueError) as problem:
@@ -233,18 +251,28 @@ def mail_server(mail: MailSettings) -> Iterator[smtplib.SMTP]:
 def by_webhook(row: Letter, mail: MailSettings) -> str:
     """Post a message in ntfy's format: headers for title and priority, the text as body. Raises NotSent.
 
-    The name is resolved once and the connection uses that address, so a changed DNS answer cannot redirect it. Redirects
-    are not followed.
+    The name is resolved once and the connection uses that address, so a changed DNS answer cannot redirect it.
+    Redirects are not followed.
     """
     parts = urlsplit(mail.webhook)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise NotSent(Message("The address of the webhook is not valid."))
-    target = public_address(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private)  # fmt: skip
+    target = public_address(
+        parts.hostname, parts.port or (443 if parts.scheme == "https" else 80), private=mail.webhook_private
+    )
     alert = row.alert
     box = str(settings.BOX_NAME)
     title = mail_text.subject_of(alert, row.event, box) if alert else mail_text.name_subject(box, gettext("test"))
-    text = "\n\n".join(text for _head, text in mail_text.alert_paragraphs(alert, row.event) if text) if alert else gettext("This is the test that you asked for.")  # fmt: skip
-    head = {"Content-Type": "text/plain; charset=utf-8", "Title": title.encode("ascii", "replace").decode(), "Priority": "5" if alert and alert.severity == "critical" else "3"}  # fmt: skip
+    text = (
+        "\n\n".join(text for _head, text in mail_text.alert_paragraphs(alert, row.event) if text)
+        if alert
+        else gettext("This is the test that you asked for.")
+    )
+    head = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "Title": title.encode("ascii", "replace").decode(),
+        "Priority": "5" if alert and alert.severity == "critical" else "3",
+    }
     if alert and mail.address:
         head["Click"] = mail_text.alert_address(mail.address.rstrip("/"), alert)
     connection = Pinned(parts.hostname, target, tls=parts.scheme == "https")

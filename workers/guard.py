@@ -109,8 +109,8 @@ class Parts:
 
 
 def for_each(items: Iterable[Item], work: Callable[[Item], object], label: Callable[[Item], str] = str) -> bool:
-    """Run ``work`` for every item; whether any returned something true. Raises PartlyFailed after the last, naming those
-    that failed."""
+    """Run ``work`` for every item; whether any returned something true.
+    Raises PartlyFailed after the last, naming those that failed."""
     errors, changed = [], False
     for item in items:
         try:

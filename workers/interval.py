@@ -21,7 +21,8 @@ class Interval:
         return True
 
     def take_turn(self, work: Callable[[], object]) -> None:
-        """Do the work if its turn has come. After work that fails the turn comes again at once, so that its error lasts."""
+        """Do the work if its turn has come. After work that fails the turn comes again at
+        once, so that its error lasts."""
         if not self.claim_turn():
             return
         try:

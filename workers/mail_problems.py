@@ -38,7 +38,8 @@ def explain_problem(problem: Exception, mail: MailSettings) -> str:
             return join_messages([explain_sign_in(response_text(text), mail), answer_of(code, text)])
         case smtplib.SMTPSenderRefused(smtp_code=code, smtp_error=text):
             said = Message(
-                "The mail server accepts no mail from {sender}. Enter the address that belongs to the user name as the sender.",
+                "The mail server accepts no mail from {sender}. Enter the address that belongs to the user "
+                "name as the sender.",
                 sender=mail.sender or mail.user,
             )
             return join_messages([said, answer_of(code, text)])
@@ -49,7 +50,8 @@ def explain_problem(problem: Exception, mail: MailSettings) -> str:
             return Message("The mail server accepts no mail for these addresses. {answers}", answers=answers)
         case smtplib.SMTPNotSupportedError():
             return Message(
-                "The mail server {where} does not offer this encryption or sign-in. Choose another encryption with its port: 587 goes with STARTTLS, 465 with TLS. ({problem})",
+                "The mail server {where} does not offer this encryption or sign-in. Choose another "
+                "encryption with its port: 587 goes with STARTTLS, 465 with TLS. ({problem})",
                 where=where,
                 problem=problem,
             )
@@ -61,18 +63,21 @@ def explain_connection(problem: Exception, mail: MailSettings, where: str) -> st
     match problem:
         case ssl.SSLCertVerificationError():
             return Message(
-                "The mail server's certificate is not valid: {problem}. Nothing was sent to it. Check the server's name. If the server is your own, paste its certificate under “Mail server”.",
+                "The mail server's certificate is not valid: {problem}. Nothing was sent to it. Check the "
+                "server's name. If the server is your own, paste its certificate under “Mail server”.",
                 problem=problem.verify_message,
             )
         case ssl.SSLError():
             return Message(
-                "The mail server {where} did not agree on encryption. 587 goes with STARTTLS, 465 with TLS. ({problem})",
+                "The mail server {where} did not agree on encryption. 587 goes with STARTTLS, 465 with TLS. "
+                "({problem})",
                 where=where,
                 problem=problem,
             )
         case socket.gaierror():
             return Message(
-                "The mail server {host} was not found. Check its name, and whether this box can reach the internet and a name server. ({problem})",
+                "The mail server {host} was not found. Check its name, and whether this box can reach the "
+                "internet and a name server. ({problem})",
                 host=mail.host,
                 problem=problem.strerror,
             )
@@ -100,7 +105,8 @@ def explain_sign_in(answer: str, mail: MailSettings) -> str:
         return Message("The mail server does not let programs sign in with a password. Use another provider.")
     if provider.app_password or "application-specific" in low or "app password" in low:
         needed = Message(
-            "The mail server refused the user name or password. It needs an app password, not the password of the account."
+            "The mail server refused the user name or password. It needs an app password, not the password "
+            "of the account."
         )
         return join_messages([needed, Message("Make one at {link}", link=provider.link) if provider.link else ""])
     return Message("The mail server refused the user name or password. Type both again.")

@@ -55,7 +55,9 @@ def alert_address(base: str, alert: Alert) -> str:
     return f"{base}/alerts/{alert.pk}/" if base else ""
 
 
-def build_alert_mail(alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str) -> EmailMessage:  # fmt: skip
+def build_alert_mail(
+    alerts: Iterable[tuple[Alert, str]], *, box: str, base: str, sender: str, to: list[str], key: str
+) -> EmailMessage:
     """A mail about one alert or a day's alerts. ``key`` gives every retry the same Message-ID."""
     alerts = list(alerts)
     title = subject_of(*alerts[0], box) if len(alerts) == 1 else name_subject(box, count_notices(len(alerts)))
@@ -82,7 +84,10 @@ def as_page(parts: list[tuple[str, str]]) -> str:
     def lines(text: str) -> str:
         return html.escape(text).replace("\n", "<br>")
 
-    return "".join(f"<h3>{html.escape(head)}</h3><p>{lines(text)}</p>" if head else f"<p><strong>{lines(text)}</strong></p>" for head, text in parts)  # fmt: skip
+    return "".join(
+        f"<h3>{html.escape(head)}</h3><p>{lines(text)}</p>" if head else f"<p><strong>{lines(text)}</strong></p>"
+        for head, text in parts
+    )
 
 
 def build_mail(title: str, text: str, page: str, *, box: str, sender: str, to: list[str], key: str) -> EmailMessage:
@@ -98,5 +103,9 @@ def build_mail(title: str, text: str, page: str, *, box: str, sender: str, to: l
     message["X-Larder-Box"] = plain_text(box)
     signed = gettext("Larder on {box}").format(box=plain_text(box))
     message.set_content(f"{text}\n\n-- \n{signed}\n")
-    message.add_alternative(f'<!doctype html><html><body style="font-family:sans-serif">{page}<p><small>{html.escape(signed)}</small></p></body></html>', subtype="html")  # fmt: skip
+    message.add_alternative(
+        "<!doctype html><html><body "
+        f'style="font-family:sans-serif">{page}<p><small>{html.escape(signed)}</small></p></body></html>',
+        subtype="html",
+    )
     return message

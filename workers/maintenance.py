@@ -42,7 +42,11 @@ def begin_due_maintenance() -> list[Job]:
     begun: list[Job] = []
 
     def begin(kind: str) -> None:
-        standing = {found.key: (pool, found) for pool, found, _row in maintenance.pool_cares(facts, kind, now) if pool.name not in at_it}  # fmt: skip
+        standing = {
+            found.key: (pool, found)
+            for pool, found, _row in maintenance.pool_cares(facts, kind, now)
+            if pool.name not in at_it
+        }
         busy = beginning or (kind == "scrub" and is_rebuilding(facts))
         acts = maintenance_schedule.decide_run([found for _pool, found in standing.values()], now, zone, busy=busy)
         for act in acts:

@@ -1,4 +1,5 @@
-"""Keep the records of this box on its pools up to date: hand the settings to the agent, and write once a day what changed."""
+"""Keep the records of this box on its pools up to date: hand the settings to the agent, and
+write once a day what changed."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def begin(pool: Pool) -> bool:
 def due_pools(facts: Facts, written: int, now: datetime) -> Iterator[Pool]:
     """The pools whose record is older than the settings and than a day.
 
-    A pool without one gets its first on the day after it came, and not while another box calls it its own. No disk is woken.
+    A pool without one gets its first on the day after it came, and not while another box calls it its own.
+    No disk is woken.
     """
     own = key_store.box_mark()
     asleep = {disk.path for disk in readable_facts(DiskRow.objects.filter(asleep=True))}

@@ -1,8 +1,8 @@
 """Celery's way to Larder's Redis: lists on a Unix socket, in some hundred lines.
 
-Kombu's own transport does more (TCP, TLS, clusters, fanout) through redis-py, which keeps 9 MiB in the worker's memory. This
-one takes and leaves the same messages in the same list. A message that is lost with its worker is not put back: the rows of jobs
-are what counts, and the clock sends waiting ones again (``run_job.send_waiting``).
+Kombu's own transport does more (TCP, TLS, clusters, fanout) through redis-py, which keeps 9 MiB in the worker's memory.
+This one takes and leaves the same messages in the same list. A message that is lost with its worker is not put back:
+the rows of jobs are what counts, and the clock sends waiting ones again (``run_job.send_waiting``).
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Channel(virtual.Channel):
         return 0  # nobody empties Larder's queue
 
     def _poll(self, cycle: Any, callback: Any, timeout: float | None = None) -> None:
-        """Hand the next message to ``callback``. Raises Empty where none came in time, or something that is no message."""
+        """Hand the next message to ``callback``. Raises Empty where none came in time, or
+        something that is no message."""
         if self.reader is None:
             self.reader = QueueReader()
         name, text = self.reader.pop(self._active_queues, timeout or SECONDS_OF_WAIT)
@@ -118,8 +119,8 @@ class Transport(virtual.Transport):
     polling_interval = 0.2  # seconds; only while all threads are taken, since waiting for a message needs no polling
 
     def establish_connection(self) -> Any:
-        """Raises OSError where Redis is away, hangs or answers oddly: Celery waits longer before each new try of this, but
-        connects again at once after a connection that was lost."""
+        """Raises OSError where Redis is away, hangs or answers oddly:
+        Celery waits longer before each new try of this, but connects again at once after a connection that was lost."""
         with closing(QueueReader()) as reader:
             reader.ping()
         return super().establish_connection()

@@ -1,7 +1,7 @@
 """Run a job: claim its row, send the operation to the agent, store the progress and the outcome.
 
-The agent runs on without a listener, and its journal outlives both. So a worker that finds a running job without a worker
-asks the agent for its outcome.
+The agent runs on without a listener, and its journal outlives both.
+So a worker that finds a running job without a worker asks the agent for its outcome.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ NEVER_BEGUN = Message("It was interrupted before it began. Nothing was changed."
 SECONDS_BEFORE_SENDING_AGAIN = 20
 _mine: set[str] = set()
 _mine_lock = threading.Lock()
-# Of the worker's eight threads jobs take six at most, so that readings that a page asks for always find one. What goes on
-# for hours leaves two of them to what a person waits for, and of jobs that wait for another job only two keep theirs.
+# Of the worker's eight threads jobs take six at most, so that readings that a page asks for always find
+# one. What goes on for hours leaves two of them to what a person waits for, and of jobs that wait for
+# another job only two keep theirs.
 _jobs = threading.BoundedSemaphore(6)
 _long = threading.BoundedSemaphore(4)
 _blocked = threading.BoundedSemaphore(2)
@@ -132,7 +133,8 @@ def claim_and_run(job_id: str) -> None:
             said = explain_error(refusal)
             outcome = {"state": Job.State.REFUSED, "text": said, "messages": messages_by_text(said)}
         else:
-            # Pages should be current when the job ends, so its end waits a while for the readings but does not depend on them.
+            # Pages should be current when the job ends, so its end waits a while for the readings
+            # but does not depend on them.
             background.wait_for(lambda: refresh_after_job(job_id), SECONDS_FOR_FACTS)
         finish_job(job_id, outcome)
         benchmarks.continue_after_job(job_id)
@@ -150,7 +152,8 @@ def claim_and_run(job_id: str) -> None:
 def run_to_its_end(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """Run or follow a job and return its outcome. Raises as follow_job.
 
-    A plan that nobody has seen was made from facts of some seconds ago. Where it is outdated, facts and plan are made anew.
+    A plan that nobody has seen was made from facts of some seconds ago.
+    Where it is outdated, facts and plan are made anew.
     """
     for _again in range(MOST_PLANS - 1):
         outcome = follow_job(job_id, request)
@@ -176,7 +179,8 @@ def refresh_after_job(job_id: str) -> None:
 
 
 class LetGo(Exception):
-    """The job waits for another one and gives up its thread. The agent keeps waiting, and a tick soon follows it again."""
+    """The job waits for another one and gives up its thread.
+    The agent keeps waiting, and a tick soon follows it again."""
 
 
 def run_request(job: Job) -> dict[str, Any]:
@@ -198,7 +202,8 @@ def datasets_of(job_id: str) -> tuple[str, ...]:
 
 
 def follow_job(job_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Store the progress of a job and return its outcome. Raises Refused, and Failed where the agent stops answering."""
+    """Store the progress of a job and return its outcome.
+    Raises Refused, and Failed where the agent stops answering."""
     found = make_meter(request)
     with ExitStack() as seat:
         blocked = False
@@ -251,7 +256,13 @@ def finish_job(job_id: str, outcome: dict[str, Any]) -> None:
         Job.objects.filter(pk=job_id, state=Job.State.RUNNING).update(worker="")
         return
     row = Job.objects.filter(pk=job_id, state=Job.State.RUNNING)
-    ended = {"state": state, "text": text, "done": outcome.get("done", []), "log": outcome.get("notes", []), "finished": timezone.now()}  # fmt: skip
+    ended = {
+        "state": state,
+        "text": text,
+        "done": outcome.get("done", []),
+        "log": outcome.get("notes", []),
+        "finished": timezone.now(),
+    }
     if messages:
         ended["said"] = (row.values_list("said", flat=True).first() or {}) | messages
     row.update(**ended)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 
 class Coalescer:
-    """Runs ``work`` so that each caller of ``run_fresh`` sees a run that began after its call, with no run twice at once."""
+    """Runs ``work`` so that each caller of ``run_fresh`` sees a run that began after its call,
+    with no run twice at once."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.work = work

@@ -1,7 +1,8 @@
 """Signs of life for systemd's watchdog, and the note that tells the next worker why the last one was restarted.
 
-Only a tick that has ended counts as life. What the clock is at, and since when, stands in a file in memory: a worker that is
-killed leaves it there, and the one that follows sees by its age that the last one hung. One that is stopped removes it.
+Only a tick that has ended counts as life. What the clock is at, and since when, stands in a file in memory:
+a worker that is killed leaves it there, and the one that follows sees by its age that the last one hung.
+One that is stopped removes it.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ _ended = [time.monotonic()]  # when the last tick of this process ended
 def note_stage(stage: str, since: float) -> None:
     """Note the stage of the clock, and since when its tick runs.
 
-    A process that stood still for longer than systemd waits is woken to be ended, and its clock may go on for a moment: the
-    note keeps since when it stood still.
+    A process that stood still for longer than systemd waits is woken to be ended, and its clock may go on for a moment:
+    the note keeps since when it stood still.
     """
     if time.monotonic() - _ended[0] > timeout_seconds():
         since = min(since, _ended[0])

@@ -21,7 +21,12 @@ _tried: dict[str, float] = {}
 def store_reports(pools: Iterable[Pool]) -> bool:
     """Write what is missing; whether anything was. Raises Failed where the agent cannot name the damaged files."""
     lasting = [pool for pool in pools if not scratch_claim.is_scratch_name(pool.name)]
-    ended = [(work_reports.report_key(pool, work), pool, work) for pool in lasting for work in pool.work if not work.under_way]  # fmt: skip
+    ended = [
+        (work_reports.report_key(pool, work), pool, work)
+        for pool in lasting
+        for work in pool.work
+        if not work.under_way
+    ]
     known = set(WorkReport.objects.filter(key__in=[key for key, _pool, _work in ended]).values_list("key", flat=True))
     missing = [found for found in ended if found[0] not in known]
     rows = {row.key: row for row in Activity.objects.all()} if missing else {}

@@ -1,4 +1,5 @@
-"""What root can do at the console (``larder-jobs``): see the jobs that wait, cancel them, forget the agent's password."""
+"""What root can do at the console (``larder-jobs``): see the jobs that wait, cancel them,
+forget the agent's password."""
 
 from __future__ import annotations
 
@@ -34,7 +35,14 @@ def run(words: list[str], look_up: Callable[[str], str] = str) -> str:
             lines = [words_of(cancel(job), look_up) for job in delayed_jobs.job_ids(jobs)]
         case ["forget-password"]:
             proof.remove_hash()
-            lines = [words_of(Message("Forgotten. Sign out of Larder and in again: the password that you use then counts from now on."), look_up)]  # fmt: skip
+            lines = [
+                words_of(
+                    Message(
+                        "Forgotten. Sign out of Larder and in again: the password that you use then counts from now on."
+                    ),
+                    look_up,
+                )
+            ]
         case _:
             raise ValueError(words_of(USAGE, look_up))
     return "".join(f"{line}\n" for line in lines or [words_of(NONE_WAITS, look_up)])

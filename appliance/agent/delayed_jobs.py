@@ -1,7 +1,8 @@
-"""Jobs that wait because nobody gave the administrator's password for them: how long, who hears it, how they are cancelled.
+"""Jobs that wait because nobody gave the administrator's password for them: how long, who
+hears it, how they are cancelled.
 
-Nothing runs meanwhile: the wait is an entry in the job's journal. It counts only time in which the box is on, by a clock
-that nobody can set (CLOCK_BOOTTIME), and begins anew after a restart of the box.
+Nothing runs meanwhile: the wait is an entry in the job's journal. It counts only time in which the box is on, by a
+clock that nobody can set (CLOCK_BOOTTIME), and begins anew after a restart of the box.
 """
 
 from __future__ import annotations
@@ -207,7 +208,8 @@ def issue(found: list[Waiting], look_up: Callable[[str], str] = str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that a terminal takes as text: agetty gives a backslash a meaning, terminals give one to control characters."""
+    """Text that a terminal takes as text: agetty gives a backslash a meaning, terminals give
+    one to control characters."""
     return "".join(letter if letter.isprintable() and letter != "\\" else "?" for letter in text)[:200]
 
 

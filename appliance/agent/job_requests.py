@@ -20,8 +20,9 @@ class JobRequest(Request):
 class RunJob(JobRequest, tag="run"):
     """Run an operation under a job's id, once; asked again, follow it or send its outcome.
 
-    ``plan_seen`` says that a person has confirmed the plan of this digest, so that another one is refused. Without it the
-    outcome is ``outdated`` instead, nothing is done or remembered, and the same id may come with the plan as it is now.
+    ``plan_seen`` says that a person has confirmed the plan of this digest, so that another one is
+    refused. Without it the outcome is ``outdated`` instead, nothing is done or remembered, and the same
+    id may come with the plan as it is now.
     """
 
     digest: str
@@ -52,7 +53,8 @@ class Stop(JobRequest, tag="stop"):
 
 
 class Prove(JobRequest, tag="prove"):
-    """The administrator's password goes with this very job; ``known`` in the answer: there is one to compare it with."""
+    """The administrator's password goes with this very job;
+    ``known`` in the answer: there is one to compare it with."""
 
     digest: str
     operation: Registered

@@ -32,7 +32,8 @@ class AlreadyKnown(Exception):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What a journal says. ``state`` is running, waiting, interrupted, or how it ended: done, failed, refused, cancelled."""
+    """What a journal says. ``state`` is running, waiting, interrupted, or how it ended: done,
+    failed, refused, cancelled."""
 
     job: str
     state: str
@@ -85,7 +86,8 @@ class Journal:
         os.fsync(self.handle)
 
     def forget(self) -> None:
-        """Remove the journal of a job of which nothing was done, so that its id may come again. Until ``close`` it is locked."""
+        """Remove the journal of a job of which nothing was done, so that its id may come again.
+        Until ``close`` it is locked."""
         file_of(self.job).unlink()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """The proof that only the person has: the administrator's password, checked against a hash that only root can read.
 
-Web and worker may set it once, while there is none; afterwards only with the old one. A right password is a proof for one
-job, one operation and one digest, for a few minutes. It is kept nowhere: what stays is the hash and, until the job begins,
-a note that this job was proved.
+Web and worker may set it once, while there is none; afterwards only with the old one. A right password is a proof for
+one job, one operation and one digest, for a few minutes. It is kept nowhere: what stays is the hash and, until the job
+begins, a note that this job was proved.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def is_set() -> bool:
 def store_hash(password: str, old: str = "") -> None:
     """Keep the hash of a password: the first one as it comes, another only with the old one. Raises Refused.
 
-    One that is kept already is kept again whatever the old one is: the pages could not store a change that was kept here.
+    One that is kept already is kept again whatever the old one is: the pages could not store
+    a change that was kept here.
     """
     if not 1 <= len(password.encode()) <= LONGEST:
         raise Refused(Reason("password-not-chosen", "Choose a password.", field="password"))
@@ -89,8 +90,8 @@ def hashed(password: str, salt: bytes, *, n: int, r: int, p: int) -> bytes:
 
 
 def check(*passwords: str) -> None:
-    """Return where one of the passwords is right; each counts as a try. Raises Refused where all are wrong, were wrong too
-    often, or none is set."""
+    """Return where one of the passwords is right; each counts as a try.
+    Raises Refused where all are wrong, were wrong too often, or none is set."""
     with locks.hold_locks([str(hash_file())]):
         failed, until = tries()
         left = min(until - time.time(), LONGEST_DELAY)  # a clock that was put back keeps nobody out for longer

@@ -18,7 +18,8 @@ from appliance.zfs import status
 
 
 def pool_properties() -> tuple[PoolProperties, ...]:
-    """What is set on the pools; nothing where that cannot be read, which must not keep other changes from being made."""
+    """What is set on the pools; nothing where that cannot be read, which must not keep
+    other changes from being made."""
     try:
         return properties.read_properties()
     except Failed:
@@ -56,7 +57,8 @@ def read_facts() -> Facts:
 
 
 def datasets(pools: Iterable[Pool]) -> tuple[Dataset, ...]:
-    """The datasets. A pool that has stopped may keep them from being listed; it has to be possible to start it again."""
+    """The datasets. A pool that has stopped may keep them from being listed; it has to be
+    possible to start it again."""
     try:
         return status.read_datasets()
     except Failed:

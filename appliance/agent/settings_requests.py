@@ -12,7 +12,8 @@ from appliance.request import Request
 
 
 class KeepBoxSettings(Request, tag="keep-box-settings"):
-    """Keep the settings of this box for its records. ``former``: the database that it takes the place of, as decided."""
+    """Keep the settings of this box for its records.
+    ``former``: the database that it takes the place of, as decided."""
 
     settings: BoxSettings
     former: int = 0

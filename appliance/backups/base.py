@@ -1,4 +1,5 @@
-"""What operations on a backup have in common: its folder, its task, its copies, and the locks that leave others alone."""
+"""What operations on a backup have in common: its folder, its task, its copies, and the
+locks that leave others alone."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ class BackupOperation(Operation):
         return copies.names_of(self.target, dataset, tasks.members(dataset, task, facts), facts)
 
     def copied_folders(self, facts: Facts) -> list[tuple[Dataset, Dataset]]:
-        """Each folder that has a copy, with its copy; none where the folder, its task or the pool of the copies is gone."""
+        """Each folder that has a copy, with its copy; none where the folder, its task or the
+        pool of the copies is gone."""
         try:
             dataset, task, _pool = self.find_all(facts)
         except Refused:

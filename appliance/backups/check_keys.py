@@ -1,7 +1,8 @@
 """See whether the keys that are at hand open the copies of encrypted folders. Nothing is unlocked by it.
 
-A copy of an encrypted folder travels without its key. If the passphrase in the drawer turns out after a fire to be that of
-another folder, everything is lost. So keys are tried before: those that this box stores by schedule, others when typed.
+A copy of an encrypted folder travels without its key. If the passphrase in the drawer turns out after a fire
+to be that of another folder, everything is lost. So keys are tried before: those that this box stores by
+schedule, others when typed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ SHOWN = 5
 
 
 class KeyCheck(msgspec.Struct, frozen=True):
-    """What a check found. ``opened``: how many copies; ``wrong``: originals whose stored key does not open the copy;
-    ``untried``: those for which no key was at hand. ``more_wrong`` and ``more_untried``: how many of these are not named."""
+    """What a check found. ``opened``: how many copies; ``wrong``: originals whose stored key does not open
+    the copy; ``untried``: those for which no key was at hand. ``more_wrong`` and ``more_untried``: how
+    many of these are not named."""
 
     opened: int
     of: int
@@ -60,7 +62,11 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
     def check(self, facts: Facts) -> Iterator[Reason]:
         yield from super().check(facts)
         if not self.copies(facts):
-            yield Reason("backup-not-encrypted", "No copy of {dataset} is encrypted with the key of its original.", dataset=self.dataset)  # fmt: skip
+            yield Reason(
+                "backup-not-encrypted",
+                "No copy of {dataset} is encrypted with the key of its original.",
+                dataset=self.dataset,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         found = self.copies(facts)
@@ -71,11 +77,19 @@ class CheckBackupKeys(BackupOperation, tag="check-backup-keys"):
         what = Message("The key that you give") if self.typed else Message("The key that this box stores")
         return Plan(
             summary=Message("{what} is tried on {copies}. Nothing is unlocked.", what=what, copies=copies),
-            steps=(Step("try", Message("Try it on each copy"), "\n".join(argvs), partial(self.try_all, found, StoredKeys.of(found, facts)), (self.target,)),),
+            steps=(
+                Step(
+                    "try",
+                    Message("Try it on each copy"),
+                    "\n".join(argvs),
+                    partial(self.try_all, found, StoredKeys.of(found, facts)),
+                    (self.target,),
+                ),
+            ),
             identity={"operation": msgspec.to_builtins(self), "datasets": [copy.guid for _one, copy in found]},
             undo=Message("Nothing is changed."),
             key_file=all(copy.key_format in KEY_FILES for _one, copy in found),
-        )  # fmt: skip
+        )
 
     def try_all(self, found: list[tuple[Dataset, Dataset]], keys: StoredKeys, work: Work) -> None:
         secret = work.secret() if self.typed else ""

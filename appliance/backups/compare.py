@@ -1,7 +1,8 @@
-"""Compare a snapshot with its copy, file by file: every name, type, size, mode, owner, time and attribute; and contents.
+"""Compare a snapshot with its copy, file by file: every name, type, size, mode, owner, time
+and attribute; and contents.
 
-A scrub proves that the disks give back what was written. That the right thing was written only the files can prove: faults of
-sending have produced wrong files that a scrub approves (openzfs/zfs#4809, #6224, #12762).
+A scrub proves that the disks give back what was written. That the right thing was written only the files can prove:
+faults of sending have produced wrong files that a scrub approves (openzfs/zfs#4809, #6224, #12762).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TreeComparison(msgspec.Struct):
-    """What was compared so far. ``files``: those whose contents were read; ``differences``: the first of them, by path."""
+    """What was compared so far. ``files``: those whose contents were read;
+    ``differences``: the first of them, by path."""
 
     entries: int = 0
     files: int = 0
@@ -60,7 +62,8 @@ def as_text(path: str) -> str:
 def compare_trees(
     original: int, copy: int, sample: Sample, result: TreeComparison, tell: Callable[[TreeComparison], None]
 ) -> None:
-    """Compare what two descriptors of top folders hold. ``tell`` is called for each folder and each part read; it may raise."""
+    """Compare what two descriptors of top folders hold.
+    ``tell`` is called for each folder and each part read; it may raise."""
     compare_entry(original, copy, ".", "the folder itself", sample, result, tell)
     for path, folders, files, handle in os.fwalk(".", dir_fd=original, follow_symlinks=False):
         tell(result)

@@ -1,8 +1,8 @@
 """Copies as they are at the destination: reading them, their mark ``larder:copy-of``, and what keeps them out of use.
 
-A copy is never mounted, shared or written: it is received with ``canmount=off readonly=on`` and without the properties of
-its source, which could name any mountpoint (zfs-receive(8) says why that is dangerous). Each property is read back before a
-run counts, since ZFS can leave one out and still end with status 0.
+A copy is never mounted, shared or written: it is received with ``canmount=off readonly=on`` and without the properties
+of its source, which could name any mountpoint (zfs-receive(8) says why that is dangerous). Each property is read back
+before a run counts, since ZFS can leave one out and still end with status 0.
 """
 
 from __future__ import annotations
@@ -24,8 +24,16 @@ from appliance.operation import Work
 from appliance.snapshots import bookmarks
 from appliance.zfs import list_snapshots
 
-OFF = {"canmount": "off", "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off",
-       "sharenfs": "off", "sharesmb": "off"}  # fmt: skip
+OFF = {
+    "canmount": "off",
+    "mountpoint": "none",
+    "readonly": "on",
+    "setuid": "off",
+    "devices": "off",
+    "exec": "off",
+    "sharenfs": "off",
+    "sharesmb": "off",
+}
 VOLUME_OFF = {"readonly": "on", "volmode": "none"}
 HOME_OFF = {
     key: value for key, value in OFF.items() if key != "readonly"
@@ -36,7 +44,8 @@ SECONDS = 120
 
 
 def mark_text(dataset: Dataset) -> str:
-    """The mark of a copy of this dataset. Encrypted datasets are sent as they are, so the destination never has the key."""
+    """The mark of a copy of this dataset. Encrypted datasets are sent as they are, so the
+    destination never has the key."""
     return CopyMark(dataset.guid, dataset.encryption != "off").text
 
 
@@ -48,7 +57,8 @@ def properties_of(dataset: Dataset) -> dict[str, str]:
 
 
 def acl_of(dataset: Dataset) -> dict[str, str]:
-    """What has to be set where a dataset arrives, so that its files keep their access lists: without it ZFS shows none."""
+    """What has to be set where a dataset arrives, so that its files keep their access lists:
+    without it ZFS shows none."""
     found = dataset.properties.get("acltype")
     return {"acltype": "posix"} if found and found.value == "posix" and dataset.kind == "filesystem" else {}
 
@@ -71,8 +81,8 @@ def names_among(
     taken: set[str],
     spell: Callable[[str], str] = str,
 ) -> dict[int, str]:
-    """The same among copies that were ``found``, by the guid of their original. ``spell`` makes the last part of a name one
-    that can be given there."""
+    """The same among copies that were ``found``, by the guid of their original.
+    ``spell`` makes the last part of a name one that can be given there."""
     tree = list(tree)
     names: dict[int, str] = {}
     for one in tree:
@@ -125,7 +135,8 @@ def read_points(dataset: str) -> list[Point]:
 
 
 def read_values(dataset: str, wanted: Iterable[str]) -> dict[str, str]:
-    """Properties of one dataset, user properties only where set on itself; empty where it does not exist. Raises Failed."""
+    """Properties of one dataset, user properties only where set on itself; empty where it does not exist.
+    Raises Failed."""
     argv = ["zfs", "get", "-H", "-p", "-o", "property,value,source", ",".join(wanted), dataset]
     try:
         lines = command.run(argv, timeout=SECONDS).stdout.splitlines()

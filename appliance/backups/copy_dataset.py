@@ -52,8 +52,8 @@ class DatasetCopy(Transfer, frozen=True):
 
 
 def keep_flags(target: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """The flags for a copy's streams: those of its first one for as long as it lives. To go over to large blocks, after the
-    pool was upgraded, has written zeros in place of files (openzfs/zfs#6224). Raises Failed."""
+    """The flags for a copy's streams: those of its first one for as long as it lives. To go over to large blocks, after
+    the pool was upgraded, has written zeros in place of files (openzfs/zfs#6224). Raises Failed."""
     noted = copies.read_values(target, (user_properties.SENT,)).get(user_properties.SENT)
     return () if noted == PLAIN else wanted
 
@@ -68,10 +68,12 @@ def run_copy(work: Work, one: DatasetCopy, zone: tzinfo) -> int:
 
 
 def let_go(work: Work, one: DatasetCopy, arrived: int, zone: tzinfo) -> None:
-    """After a snapshot has arrived: drop earlier bookmarks of the task, snapshots of its earlier runs that no task continues
-    from, and copies that are no longer kept. What cannot be destroyed is noted; the copy is good all the same.
+    """After a snapshot has arrived: drop earlier bookmarks of the task, snapshots of its earlier runs
+    that no task continues from, and copies that are no longer kept. What cannot be destroyed is noted;
+    the copy is good all the same.
 
-    What runs of other tasks have taken is theirs: where one was interrupted, its stream can go on with that snapshot only.
+    What runs of other tasks have taken is theirs: where one was interrupted, its stream can
+    go on with that snapshot only.
     """
     expired = retention.expired_copies(list(list_snapshots.list_snapshots([one.target])), one.task.keep, zone)
     let_go_here(work, one, arrived, [found.name for found in expired])
@@ -99,8 +101,9 @@ def let_go_here(work: Work, one: DatasetCopy, arrived: int, expired: Iterable[st
 
 
 def own_snapshots(snapshots: Iterable[Snapshot], marks: Iterable[Bookmark], key: str) -> list[Snapshot]:
-    """The snapshots that runs of the task ``key`` have taken: they have the name, and the task in ``larder:task``, which is set
-    with them. Those of before that have a bookmark instead. One that somebody named like that has neither."""
+    """The snapshots that runs of the task ``key`` have taken: they have the name, and the task in
+    ``larder:task``, which is set with them. Those of before that have a bookmark instead. One that somebody
+    named like that has neither."""
     marked = {mark.guid for mark in marks}
     return [
         one
@@ -110,7 +113,8 @@ def own_snapshots(snapshots: Iterable[Snapshot], marks: Iterable[Bookmark], key:
 
 
 def withdraw(work: Work, one: DatasetCopy) -> None:
-    """After a run that could not send anything of a dataset: destroy the snapshot that it took for it, and its bookmark.
+    """After a run that could not send anything of a dataset: destroy the snapshot that it
+    took for it, and its bookmark.
 
     Otherwise each try would leave one, and they would keep the space of deleted files.
     """

@@ -30,8 +30,8 @@ def half_received(root: str, facts: Facts) -> list[Dataset]:
 
 
 def received_size(dataset: Dataset, facts: Facts) -> int:
-    """The bytes that have arrived. ZFS counts those of a first copy as written, and others among the folders below, where
-    they belong to none."""
+    """The bytes that have arrived. ZFS counts those of a first copy as written, and others among the folders below,
+    where they belong to none."""
     below = (one.used for one in facts.below(dataset.name) if one.name.rpartition("/")[0] == dataset.name)
     return dataset.written + max(0, dataset.used_by_children - sum(below))
 
@@ -80,7 +80,8 @@ class DiscardReceived(Operation, tag="discard-received"):
         argv = ["zfs", "receive", "-A", self.copy]
         return Plan(
             summary=Message(
-                "The part of an interrupted copy that has arrived is discarded, which frees about {size}. The complete copies stay. The next run sends it again from the beginning.",
+                "The part of an interrupted copy that has arrived is discarded, which frees about {size}. "
+                "The complete copies stay. The next run sends it again from the beginning.",
                 size=size_text(size),
             ),
             steps=(command_step("discard", Message("Discard what has arrived"), argv, affects=[self.copy]),),

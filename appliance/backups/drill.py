@@ -1,7 +1,7 @@
 """Rehearse a restore: bring a whole folder back out of its newest copy, apart, compare every file of it, and remove it.
 
-Each part is restored by the sender of real restores. It is compared with the original's own snapshot of the same moment, or
-with the copy's where that is gone (``drill_base.py``).
+Each part is restored by the sender of real restores. It is compared with the original's own snapshot of the same
+moment, or with the copy's where that is gone (``drill_base.py``).
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class DrillBackup(DrillOperation, BackupOperation, tag="drill-backup"):
         volumes = [one for one, copy in parts if copy.kind == "volume"]
         return Plan(
             summary=Message(
-                "{count} restored from the newest copy, about {size}, to {scratch}, where nobody can see it. Every name, size, owner, access right, attribute and content is compared with the original. Then all of it is removed.",
+                "{count} restored from the newest copy, about {size}, to {scratch}, where nobody can see it. "
+                "Every name, size, owner, access right, attribute and content is compared with the original. "
+                "Then all of it is removed.",
                 count=drill.count_text(len(parts)),
                 size=size_text(self.size(facts)),
                 scratch=drill.scratch,

@@ -1,4 +1,5 @@
-"""What drills have in common, wherever the copy lies: a pool with room, the comparison, what is noted, and that nothing stays.
+"""What drills have in common, wherever the copy lies: a pool with room, the comparison, what is
+noted, and that nothing stays.
 
 However a drill ends, nothing of it stays (``drill_scratch.py``).
 """
@@ -34,9 +35,9 @@ NAMED = 5
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
-    """What a drill found, as it stands in the job's log. ``seconds``: that restoring took. ``skipped``: parts that could not
-    be restored or opened; ``gone``: parts whose original no longer has that moment, so that they were compared with the copy.
-    ``more_skipped`` and ``more_gone``: how many of these are not named."""
+    """What a drill found, as it stands in the job's log. ``seconds``: that restoring took. ``skipped``: parts that
+    could not be restored or opened; ``gone``: parts whose original no longer has that moment, so that they were
+    compared with the copy. ``more_skipped`` and ``more_gone``: how many of these are not named."""
 
     seconds: int
     parts: int
@@ -52,7 +53,8 @@ class Rehearsal(msgspec.Struct, frozen=True):
 
 
 class DrillPart(msgspec.Struct, frozen=True):
-    """A dataset that was restored. ``other``: a snapshot of this box to compare with where the original lost its own."""
+    """A dataset that was restored. ``other``: a snapshot of this box to compare with where
+    the original lost its own."""
 
     original: Dataset
     restored: Restored
@@ -108,7 +110,8 @@ class Drill(msgspec.Struct, frozen=True):
         if needed > free:
             yield Reason(
                 "drill-no-room",
-                "The test needs about {needed} for a while, and {pool} has {free} for it: a tenth of the pool stays free. "
+                "The test needs about {needed} for a while, and {pool} has {free} for it: a tenth of the "
+                "pool stays free. "
                 "Make room there, or add a larger pool.",
                 needed=size_text(needed),
                 pool=self.pool,
@@ -120,11 +123,29 @@ class Drill(msgspec.Struct, frozen=True):
         """The steps around those that restore."""
         create = drill_scratch.create_argv(self.scratch, self.free(facts))
         return (
-            Step("prepare", Message("Make a folder to restore to"), shlex.join(create), partial(self.prepare, run, create), (self.scratch,)),
+            Step(
+                "prepare",
+                Message("Make a folder to restore to"),
+                shlex.join(create),
+                partial(self.prepare, run, create),
+                (self.scratch,),
+            ),
             *restores,
-            Step("compare", Message("Compare every file"), Message("mount -t zfs -o ro SNAPSHOT, seen by nobody else"), self.tidily(partial(self.compare_all, run, keys)), (self.scratch,)),
-            Step("remove", Message("Remove what was restored"), f"zfs destroy -r -- {self.scratch}", self.remove, (self.scratch,)),
-        )  # fmt: skip
+            Step(
+                "compare",
+                Message("Compare every file"),
+                Message("mount -t zfs -o ro SNAPSHOT, seen by nobody else"),
+                self.tidily(partial(self.compare_all, run, keys)),
+                (self.scratch,),
+            ),
+            Step(
+                "remove",
+                Message("Remove what was restored"),
+                f"zfs destroy -r -- {self.scratch}",
+                self.remove,
+                (self.scratch,),
+            ),
+        )
 
     def count_text(self, count: int) -> str:
         """``tank/photos and 2 folders below it are``"""
@@ -146,7 +167,8 @@ class Drill(msgspec.Struct, frozen=True):
 
     # --- the steps ----------------------------------------------------------------------------------------------------
     def tidily(self, act: Callable[[Work], None]) -> Callable[[Work], None]:
-        """``act``, after whose failure nothing of the drill stays. What is stopped on purpose is cleaned up by ``clean_up``."""
+        """``act``, after whose failure nothing of the drill stays.
+        What is stopped on purpose is cleaned up by ``clean_up``."""
 
         def run(work: Work) -> None:
             try:
@@ -175,10 +197,18 @@ class Drill(msgspec.Struct, frozen=True):
                 skipped.append(part.original.name)
                 work.note(Message("{one} was restored, but not compared: {why}.", one=part.original.name, why=why))
         found = Rehearsal(
-            int(run.seconds), len(run.parts), run.moved, result.files, result.size, result.different,
-            tuple(result.differences[:NAMED]), tuple(skipped[:NAMED]), tuple(gone[:NAMED]),
-            max(0, len(skipped) - NAMED), max(0, len(gone) - NAMED),
-        )  # fmt: skip
+            int(run.seconds),
+            len(run.parts),
+            run.moved,
+            result.files,
+            result.size,
+            result.different,
+            tuple(result.differences[:NAMED]),
+            tuple(skipped[:NAMED]),
+            tuple(gone[:NAMED]),
+            max(0, len(skipped) - NAMED),
+            max(0, len(gone) - NAMED),
+        )
         told = Message(
             "{moved} restored in {duration_text}; {files} files compared, {size}.",
             moved=size_text(run.moved),

@@ -1,7 +1,8 @@
-"""Where a drill restores to: a folder at the top of a pool, known by ``larder:drill``, and removed when the drill has ended.
+"""Where a drill restores to: a folder at the top of a pool, known by ``larder:drill``, and
+removed when the drill has ended.
 
-Everything in it carries that property too, from the first byte on. So after any interruption it is known what a drill has
-made, and nothing else is ever removed with it.
+Everything in it carries that property too, from the first byte on.
+So after any interruption it is known what a drill has made, and nothing else is ever removed with it.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def create_argv(name: str, limit: int) -> list[str]:
 
 
 def room(pool: Dataset | None, scratch: Dataset | None) -> int:
-    """The bytes that a drill may use in a pool, given its top folder; what an earlier drill left there is free again."""
+    """The bytes that a drill may use in a pool, given its top folder; what an earlier drill
+    left there is free again."""
     if pool is None:
         return 0
     return max(0, pool.available + (scratch.used if scratch else 0) - (pool.used + pool.available) * KEPT_FREE // 100)
@@ -90,8 +92,8 @@ def remove_scratch(name: str, work: Work) -> None:
 
 
 def discard_part(name: str, work: Work) -> None:
-    """Destroy what a drill was receiving, with whatever the other box has sent along below it, which no drill has marked. The
-    caller has begun to receive it in a scratch of its own, so it is nobody else's."""
+    """Destroy what a drill was receiving, with whatever the other box has sent along below it, which no drill has
+    marked. The caller has begun to receive it in a scratch of its own, so it is nobody else's."""
     with staging.noted_if_it_stays(name, work):
         if copies.read_values(name, ("guid",)):
             command.run(["zfs", "destroy", "-r", "--", name], timeout=staging.SECONDS_TO_DESTROY)
@@ -145,7 +147,8 @@ class RemoveDrill(Operation, tag="remove-drill"):
 
         return Plan(
             summary=Message(
-                "{scratch}, which a drill made and did not remove, is destroyed. That frees {size}. The copies and the originals stay.",
+                "{scratch}, which a drill made and did not remove, is destroyed. That frees {size}. The "
+                "copies and the originals stay.",
                 scratch=self.scratch,
                 size=size_text(size),
             ),

@@ -24,7 +24,8 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """An interrupted receive, as the source's own ``zfs send -t`` reads it. Anybody may have written it: it is compared, not trusted."""
+    """An interrupted receive, as the source's own ``zfs send -t`` reads it.
+    Anybody may have written it: it is compared, not trusted."""
 
     text: str
     to_guid: int
@@ -35,8 +36,8 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A copy as it is. ``guids`` are those of its snapshots, oldest first, ``names`` what each is called; ``written``: bytes
-    changed since the newest."""
+    """A copy as it is. ``guids`` are those of its snapshots, oldest first, ``names`` what each is called;
+    ``written``: bytes changed since the newest."""
 
     name: str
     exists: bool = False
@@ -78,14 +79,16 @@ def conflict(source: str, guid: int, raw: bool, copy: Copy) -> Reason | None:
     if copy.mark and copy.mark.raw != raw:
         return Reason(
             "backup-mode-changed",
-            "{source} was encrypted or decrypted since its first copy. Set {target} aside; the next run makes a new copy.",
+            "{source} was encrypted or decrypted since its first copy. Set {target} aside; the next run "
+            "makes a new copy.",
             target=copy.name,
             source=source,
         )
     if copy.written and not half_made:  # what an interrupted first stream has brought counts as written
         return Reason(
             "backup-target-changed",
-            "Files in the copy {target} were changed. Set it aside, and the next run makes a new copy; or roll it back to its newest snapshot.",
+            "Files in the copy {target} were changed. Set it aside, and the next run makes a new copy; or "
+            "roll it back to its newest snapshot.",
             target=copy.name,
         )
     return None
@@ -98,11 +101,16 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
     """
     known = {point.guid: point for point in reversed(list(points))}
     if copy.token is not None:
-        return Decision("resume", token=copy.token.text) if is_usable(copy.token, source, known, raw, copy) else Decision("discard")  # fmt: skip
+        return (
+            Decision("resume", token=copy.token.text)
+            if is_usable(copy.token, source, known, raw, copy)
+            else Decision("discard")
+        )
     if not copy.guids and copy.exists:
         return Reason(
             "backup-copy-empty",
-            "All snapshots of the copy {target} were destroyed, so nothing can continue from it. Set it aside, and the next run makes a new copy.",
+            "All snapshots of the copy {target} were destroyed, so nothing can continue from it. Set it "
+            "aside, and the next run makes a new copy.",
             target=copy.name,
         )
     if not copy.guids:
@@ -116,7 +124,8 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
         if short in copy.names and wanted not in copy.guids:
             return Reason(
                 "backup-name-there",
-                "The copy {target} already has another snapshot called {name}. Nothing was sent. Back up again: the next run gives its snapshot another name.",
+                "The copy {target} already has another snapshot called {name}. Nothing was sent. Back up "
+                "again: the next run gives its snapshot another name.",
                 target=copy.name,
                 name=short,
             )
@@ -124,21 +133,24 @@ def decide(source: str, points: Iterable[Point], wanted: int, raw: bool, copy: C
     if any(guid in known for guid in copy.guids):
         return Reason(
             "backup-diverged",
-            "The copy {target} has snapshots that {source} no longer has: {source} was rolled back, or a snapshot was taken of the copy. Nothing was changed. Set the copy aside; the next run makes a new one.",
+            "The copy {target} has snapshots that {source} no longer has: {source} was rolled back, or a "
+            "snapshot was taken of the copy. Nothing was changed. Set the copy aside; the next run makes a "
+            "new one.",
             target=copy.name,
             source=source,
         )
     return Reason(
         "backup-no-common-snapshot",
-        "{source} and its copy {target} no longer have a snapshot in common. Nothing was changed. Set the copy aside; the next run makes a new one.",
+        "{source} and its copy {target} no longer have a snapshot in common. Nothing was changed. Set the "
+        "copy aside; the next run makes a new one.",
         target=copy.name,
         source=source,
     )
 
 
 def is_usable(token: Token, source: str, known: dict[int, Point], raw: bool, copy: Copy) -> bool:
-    """Whether an interrupted receive can go on: it is of a snapshot of this dataset that still exists, it continues from
-    where the copy is, and it sends in the same way. A forged token fails here."""
+    """Whether an interrupted receive can go on: it is of a snapshot of this dataset that still exists, it continues
+    from where the copy is, and it sends in the same way. A forged token fails here."""
     point = known.get(token.to_guid)
     if point is None or point.name != token.to_name or token.to_name.partition("@")[0] != source:
         return False

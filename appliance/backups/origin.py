@@ -1,7 +1,7 @@
 """What a copy remembers of its original, in its property ``larder:origin``: name, settings, and who may use it.
 
-Properties do not travel in streams, so that no copy takes over a mountpoint or a share. What is safe to have again is noted
-here, by each run anew, and checked when it is read: the copy may have come with disks from anywhere.
+Properties do not travel in streams, so that no copy takes over a mountpoint or a share. What is safe to have again is
+noted here, by each run anew, and checked when it is read: the copy may have come with disks from anywhere.
 """
 
 from __future__ import annotations

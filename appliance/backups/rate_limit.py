@@ -14,8 +14,8 @@ def unlimited() -> int:
 
 
 class RateLimit:
-    """``rate`` tells the bytes a second that are allowed at this moment, 0 for any number. It is asked once a second, so a
-    limit for certain hours begins and ends while a stream flows."""
+    """``rate`` tells the bytes a second that are allowed at this moment, 0 for any number.
+    It is asked once a second, so a limit for certain hours begins and ends while a stream flows."""
 
     def __init__(self, rate: Callable[[], int], clock: Callable[[], float] = time.monotonic) -> None:
         self.rate = rate

@@ -1,4 +1,5 @@
-"""What a transfer asks and does where copies are received: in a pool of this box, or on another computer (``remote``)."""
+"""What a transfer asks and does where copies are received: in a pool of this box, or on
+another computer (``remote``)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from appliance.zfs import kstat, list_snapshots
 
 
 class Destination(Protocol):
-    """A destination. Names are those of datasets there. ``may_end``: whether a receiver that hangs can be ended: ZFS cannot."""
+    """A destination. Names are those of datasets there.
+    ``may_end``: whether a receiver that hangs can be ended: ZFS cannot."""
 
     may_end: bool
 

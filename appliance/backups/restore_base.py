@@ -1,8 +1,8 @@
-"""What restores of a whole folder have in common, wherever its copy lies: a name that is free, a folder to receive into, and
-what an interruption or the owner's stop leaves.
+"""What restores of a whole folder have in common, wherever its copy lies: a name that is free, a folder to receive
+into, and what an interruption or the owner's stop leaves.
 
-What arrives is received into a folder of its own (``staging.py``) and renamed to its place once everything is there, so an
-interrupted restore leaves nothing that looks complete.
+What arrives is received into a folder of its own (``staging.py``) and renamed to its place once everything is there, so
+an interrupted restore leaves nothing that looks complete.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ SPARE = 2**20  # bytes that even an empty folder needs
 class FolderRestore(SnapshotsOperation):
     """Copy everything of ``copy`` to ``parent``/``name``. ``guid``: of the dataset ``copy``.
 
-    ``moment`` is the name of the snapshots of the chosen moment (``moments.py``), which some of what comes back may be older than.
-    ``token`` names the folder that it receives into, so that the same restore goes on there and another one never does.
+    ``moment`` is the name of the snapshots of the chosen moment (``moments.py``), which some of what comes
+    back may be older than. ``token`` names the folder that it receives into, so that the same restore goes on
+    there and another one never does.
     """
 
     settled = Message("Larder was interrupted meanwhile. A check afterwards found the folder restored.")
@@ -66,10 +67,19 @@ class FolderRestore(SnapshotsOperation):
         for dataset, _guid in self.sources():
             names.existing_dataset(dataset, field="snapshot")
             if dataset in seen or not (dataset == self.copy if not seen else dataset.rpartition("/")[0] in seen):
-                raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
+                raise Refused(
+                    Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot")
+                )
             seen.add(dataset)
         if not 1 <= len(seen) <= MOST:
-            raise Refused(Reason("restore-too-many", "At most {most} folders can be restored at once. Restore those below one by one.", field="snapshot", most=MOST))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "restore-too-many",
+                    "At most {most} folders can be restored at once. Restore those below one by one.",
+                    field="snapshot",
+                    most=MOST,
+                )
+            )
 
     # --- what each restore says itself --------------------------------------------------------------------------------
     @abstractmethod
@@ -92,7 +102,7 @@ class FolderRestore(SnapshotsOperation):
     def staging(self, facts: Facts) -> Staging:
         """What is received where. Raises Refused."""
 
-    # --- the same for each ----------------------------------------------------------------------------------------------
+    # --- the same for each --------------------------------------------------------------------------------------------
     @property
     def target(self) -> str:
         return f"{self.parent}/{self.name}"
@@ -126,13 +136,23 @@ class FolderRestore(SnapshotsOperation):
             yield reasons.dataset_missing(self.parent).with_field("parent")
             return
         if parent.copy_of:
-            yield Reason("restore-into-copy", "{parent} belongs to copies that backups made. Choose another folder.", field="parent", parent=self.parent)  # fmt: skip
+            yield Reason(
+                "restore-into-copy",
+                "{parent} belongs to copies that backups made. Choose another folder.",
+                field="parent",
+                parent=self.parent,
+            )
         if parent.locked:
             yield reasons.dataset_locked(self.parent).with_field("parent")
         if parent.readonly:
             yield reasons.dataset_read_only(self.parent).with_field("parent")
         if not parent.mountpoint.startswith("/") or parent.mountpoint == "/":
-            yield Reason("parent-without-mountpoint", "{dataset} has no mountpoint of its own on this box. Choose another folder.", field="parent", dataset=self.parent)  # fmt: skip
+            yield Reason(
+                "parent-without-mountpoint",
+                "{dataset} has no mountpoint of its own on this box. Choose another folder.",
+                field="parent",
+                dataset=self.parent,
+            )
         elif against := mount.reason_against(self.target, self.mountpoint_in(parent), facts.datasets):
             yield against.with_field("parent")
         stage = facts.dataset(self.stage)
@@ -146,7 +166,8 @@ class FolderRestore(SnapshotsOperation):
         if (needed := self.size(facts) + SPARE) > free:
             yield Reason(
                 "restore-no-room",
-                "It needs about {needed}, and {parent} has {free} free. Make room there, or choose a folder in another pool.",
+                "It needs about {needed}, and {parent} has {free} free. Make room there, or choose a folder "
+                "in another pool.",
                 field="parent",
                 needed=size_text(needed),
                 parent=self.parent,
@@ -185,17 +206,21 @@ class FolderRestore(SnapshotsOperation):
         )
         return Plan(
             steps=(prepare, *copies, place),
-            identity={"operation": msgspec.to_builtins(self), "parent": parent.guid if parent else 0,
-                      "unshare": staging.unshare},
+            identity={
+                "operation": msgspec.to_builtins(self),
+                "parent": parent.guid if parent else 0,
+                "unshare": staging.unshare,
+            },
             undo=Message("{target} can be destroyed. The copy stays.", target=self.target),
             **said,
-        )  # fmt: skip
+        )
 
     def details(self, staging: Staging, facts: Facts) -> dict[str, str]:
         """What comes back, what does not, and what happens meanwhile."""
         return {
             Message("Comes back"): Message(
-                "files and folders with their contents, dates, owners, access rights and attributes, and this moment as a snapshot"
+                "files and folders with their contents, dates, owners, access rights and attributes, and "
+                "this moment as a snapshot"
             ),
             **self.earlier_text(facts),
             **settings_text(staging),
@@ -225,16 +250,20 @@ class FolderRestore(SnapshotsOperation):
         return Staging(self.stage, found, place, unshare=parent is not None and bool(parent.share))
 
     def arrival_warnings(self, facts: Facts, raw: Sequence[bool]) -> Iterator[str]:
-        """What becomes of the original, and which key is needed. ``raw``: of each dataset whether it comes encrypted."""
+        """What becomes of the original, and which key is needed.
+        ``raw``: of each dataset whether it comes encrypted."""
         if original := self.original(facts):
             yield Message("{original} is still there and stays as it is. Both use space.", original=original.name)
         else:
             yield Message(
-                "A new backup of the restored folder makes a new copy under another name. This one remains the copy of the lost folder."
+                "A new backup of the restored folder makes a new copy under another name. This one remains "
+                "the copy of the lost folder."
             )
         if any(raw):
             yield Message(
-                "Encrypted folders come back with the key that the original had when this copy was made. Where this box stores that key, they are unlocked with it; others stay locked until you give it."
+                "Encrypted folders come back with the key that the original had when this copy was made. "
+                "Where this box stores that key, they are unlocked with it; others stay locked until you "
+                "give it."
             )
         parent = facts.dataset(self.parent)
         if parent and parent.encryption != "off" and not all(raw):
@@ -259,7 +288,7 @@ class FolderRestore(SnapshotsOperation):
             if f"{self.target}/".startswith(f"{above.name}/") and any(task.below for task in tasks.tasks_of(above)):
                 yield Message("The backup of {above} copies it too, from its next run on.", above=above.name)
 
-    # --- after an interruption ------------------------------------------------------------------------------------------
+    # --- after an interruption ----------------------------------------------------------------------------------------
     def probe(self, step: str, facts: Facts) -> bool:
         there = facts.dataset(self.target)
         placed = there is not None and self.has_arrived(self.copy, self.target, facts) and not facts.dataset(self.stage)
@@ -273,7 +302,8 @@ class FolderRestore(SnapshotsOperation):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.dataset(self.stage):
             return Message(
-                "What has arrived is kept in {stage}. Start the restore again to go on there, or destroy that folder to give up.",
+                "What has arrived is kept in {stage}. Start the restore again to go on there, or destroy "
+                "that folder to give up.",
                 stage=self.stage,
             )
         if self.is_placed(facts):

@@ -28,7 +28,8 @@ from appliance.operation import Plan, Step, Work, never
 
 
 class RestoreFolder(FolderRestore, tag="restore-folder"):
-    """Copy ``snapshots`` (name and guid of each; that of ``copy`` first, parents before children) to ``parent``/``name``."""
+    """Copy ``snapshots`` (name and guid of each; that of ``copy`` first, parents before
+    children) to ``parent``/``name``."""
 
     needs_proof = never
 
@@ -49,7 +50,8 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
             yield name, short, found.created if found else None
 
     def moment_at(self, facts: Facts) -> datetime | None:
-        """When the snapshots of the chosen moment were made; of a restore that names none, the newest that comes back."""
+        """When the snapshots of the chosen moment were made; of a restore that names none,
+        the newest that comes back."""
         known = [(short, made) for _name, short, made in self.dates(facts) if made]
         chosen = [made for short, made in known if short == self.moment]
         return max(chosen or [made for _short, made in known], default=None)
@@ -108,7 +110,8 @@ class RestoreFolder(FolderRestore, tag="restore-folder"):
             facts,
             [self.copy_step(one, staging, facts) for one in staging.parts],
             summary=Message(
-                "{what}: everything as it was on {moment_text}, about {size}, is copied to {target}. The copy stays as it is.",
+                "{what}: everything as it was on {moment_text}, about {size}, is copied to {target}. The "
+                "copy stays as it is.",
                 what=what,
                 moment_text=moment_text(self.moment_at(facts)),
                 size=size_text(self.size(facts)),

@@ -1,7 +1,8 @@
 """Which copies stay at the destination. Pure functions.
 
-Of each hour, day, week and month the newest copy is kept, as many as the task says. Copies are ordered by transaction group, so a
-clock that jumped destroys nothing that the count would keep. The newest copy always stays: the next run continues from it.
+Of each hour, day, week and month the newest copy is kept, as many as the task says. Copies are ordered by
+transaction group, so a clock that jumped destroys nothing that the count would keep. The newest copy always stays:
+the next run continues from it.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ def expired_received(
 ) -> list[Snapshot]:
     """The same of one dataset that another box sends to, whose word counts for nothing but its own snapshots.
 
-    That box says when a snapshot was made; only the order of arrival is known here. So none counts as made earlier than one
-    that arrived before it, or later than now: otherwise a few snapshots with made-up dates would push out all others. Of two
-    that contradict each other either may be the wrong one, so the count is made twice, once believing the later and once the
-    earlier, and what either keeps stays. One that is dated after now, or after one that arrived later, stays too.
-    ``copies``: all snapshots of the dataset, the newest of which stays whatever its name is, as do those with the guids
-    ``needed``.
+    That box says when a snapshot was made; only the order of arrival is known here. So none counts as made earlier than
+    one that arrived before it, or later than now: otherwise a few snapshots with made-up dates would push out all
+    others. Of two that contradict each other either may be the wrong one, so the count is made twice, once believing
+    the later and once the earlier, and what either keeps stays. One that is dated after now, or after one that arrived
+    later, stays too. ``copies``: all snapshots of the dataset, the newest of which stays whatever its name is, as do
+    those with the guids ``needed``.
     """
     own = backups_of(copies)
     later, earlier = believe_later(own, now), believe_earlier(own, now)

@@ -81,7 +81,15 @@ class RunBackup(BackupOperation, tag="run-backup"):
             self.snapshot_step(tree, targets, run),
         ]
         if argv := copies.missing_home(self.target, facts):
-            steps.append(Step("prepare", Message("Make the folder for copies in {pool}", pool=pool.name), shlex.join(argv), partial(run_quietly, argv), (argv[-1],)))  # fmt: skip
+            steps.append(
+                Step(
+                    "prepare",
+                    Message("Make the folder for copies in {pool}", pool=pool.name),
+                    shlex.join(argv),
+                    partial(run_quietly, argv),
+                    (argv[-1],),
+                )
+            )
         steps += [self.copy_step(one, targets[one.guid], task, pool, facts, run) for one in tree]
         steps.append(
             Step(
@@ -154,7 +162,8 @@ class RunBackup(BackupOperation, tag="run-backup"):
         conclude(run, count, work)
 
     def mark_copy(self, run: Run, copy: str, work: Work) -> None:
-        """Without the mark the copies count as old as their newest snapshots, so a run that cannot set it is not lost."""
+        """Without the mark the copies count as old as their newest snapshots, so a run that
+        cannot set it is not lost."""
         mark = run_mark.mark_of(self.moment, run.taken, run.failures) if run.taken else None
         if mark is None:
             return
@@ -187,7 +196,9 @@ class RunBackup(BackupOperation, tag="run-backup"):
         if step == "snapshot":
             return all(made.values())
         wanted = [one for one in tree if step in {"check", f"copy-{one.guid}"}]
-        return bool(wanted) and all(made[one.guid] and made[one.guid] in self.arrived(targets[one.guid], facts) for one in wanted)  # fmt: skip
+        return bool(wanted) and all(
+            made[one.guid] and made[one.guid] in self.arrived(targets[one.guid], facts) for one in wanted
+        )
 
     def snapshot_of(self, dataset: str, facts: Facts) -> int:
         return next((one.guid for one in facts.snapshots_of(dataset) if one.short == self.short), 0)

@@ -23,7 +23,8 @@ class Run(msgspec.Struct):
 
 
 def conclude(run: Run, count: int, work: Work) -> None:
-    """Note that all ``count`` folders were copied. Raises Failed with those that were not, or where the record of the box is old."""
+    """Note that all ``count`` folders were copied. Raises Failed with those that were not, or where the
+    record of the box is old."""
     failures = list(run.failures.values())
     if failures:
         more = Message("And {number} more.", number=len(failures) - NAMED) if len(failures) > NAMED else ""

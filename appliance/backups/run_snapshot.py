@@ -23,8 +23,8 @@ BOOKMARKS = "feature@bookmarks"  # a pool made long ago, or with a compatibility
 
 
 class RunSnapshot(msgspec.Struct, frozen=True):
-    """``mine``: of this run, by their dataset. ``found``: all snapshots of the tree. ``marks``: bookmarks by dataset. ``left``:
-    why a dataset has none, by its name."""
+    """``mine``: of this run, by their dataset. ``found``: all snapshots of the tree. ``marks``: bookmarks by dataset.
+    ``left``: why a dataset has none, by its name."""
 
     mine: dict[str, Snapshot]
     found: tuple[Snapshot, ...]
@@ -78,8 +78,9 @@ def refuse_without_bookmarks(pool: str) -> None:
 
 
 def take_snapshot(work: Work, tree: Sequence[Dataset], short: str, key: str) -> RunSnapshot:
-    """One snapshot of every dataset in one transaction, without those that ZFS refuses, such as a volume that reserves more
-    than is free; and bookmarks, which keep the moment even where the snapshot is destroyed before the next run. Raises Failed.
+    """One snapshot of every dataset in one transaction, without those that ZFS refuses, such as a volume that
+    reserves more than is free; and bookmarks, which keep the moment even where the snapshot is destroyed before
+    the next run. Raises Failed.
     """
     refuse_without_bookmarks(tree[0].pool)
     refused = libzfs.take_most_snapshots([f"{one.name}@{short}" for one in tree], {user_properties.TASK: key})

@@ -92,7 +92,8 @@ class SetCopyAside(Operation, tag="set-copy-aside"):
         # In this order: interrupted in between, the copy is nobody's, and a run is refused instead of going on with it.
         return Plan(
             summary=Message(
-                "The copy is kept as {target}, with all its snapshots. The next run of the backup makes a new copy, which sends everything again.",
+                "The copy is kept as {target}, with all its snapshots. The next run of the backup makes a "
+                "new copy, which sends everything again.",
                 target=self.target,
             ),
             steps=(

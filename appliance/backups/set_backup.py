@@ -120,8 +120,9 @@ class SetBackup(Operation, tag="set-backup"):
         )
 
     def impatient_pools(self, facts: Facts) -> list[str]:
-        """The pools on disks that come and go which would not wait for a disk that is unplugged while it is written to: with
-        ``panic`` the box stops, with ``continue`` a run goes on into nothing and all that needs the pool hangs (ZFS 2.3.9)."""
+        """The pools on disks that come and go which would not wait for a disk that is unplugged while it is
+        written to: with ``panic`` the box stops, with ``continue`` a run goes on into nothing and all that needs
+        the pool hangs (ZFS 2.3.9)."""
         pools = [pool.name for task in self.tasks if task.removable and (pool := task.find_pool(facts))]
         return [name for name in dict.fromkeys(pools) if facts.properties_of(name).get(FAILMODE, WAIT) != WAIT]
 
@@ -161,7 +162,9 @@ class SetBackup(Operation, tag="set-backup"):
         dataset, before = facts.dataset(self.dataset), self.before(facts)
         if set(before) - {task.key for task in self.tasks}:
             yield Message(
-                "The last snapshot that a removed backup took stays in each folder and keeps the space of files that are deleted from now on. Delete it with the other snapshots when you no longer need it."
+                "The last snapshot that a removed backup took stays in each folder and keeps the space of "
+                "files that are deleted from now on. Delete it with the other snapshots when you no longer "
+                "need it."
             )
         for task in self.tasks:
             pool = task.find_pool(facts)
@@ -182,7 +185,8 @@ class SetBackup(Operation, tag="set-backup"):
                 and any(one.encryption != "off" for one in tasks.members(dataset, task, facts))
             ):
                 yield Message(
-                    "Encrypted folders are copied encrypted. Without their passphrase or key file the copy is worthless, so keep that outside of this box."
+                    "Encrypted folders are copied encrypted. Without their passphrase or key file the copy "
+                    "is worthless, so keep that outside of this box."
                 )
 
     def probe(self, step: str, facts: Facts) -> bool:
@@ -205,7 +209,8 @@ def check_remote(task: BackupTask, facts: Facts) -> Iterator[Reason]:
 
 
 def is_weaker(then: BackupTask, now: BackupTask) -> bool:
-    """Whether a changed task keeps fewer copies, goes elsewhere, copies less, is tested no more, or may be late for longer."""
+    """Whether a changed task keeps fewer copies, goes elsewhere, copies less, is tested no more,
+    or may be late for longer."""
     fewer = then.keep.keeps_fewer(now.keep)
     moved = (then.pool, then.remote, then.path) != (now.pool, now.remote, now.path)
     return fewer or moved or then.days > now.days or (now.below and not then.below) or (now.drill and not then.drill)

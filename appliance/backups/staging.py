@@ -1,8 +1,8 @@
 """Where a restore receives into: a folder of its own, out of use, until everything has arrived and gets its place.
 
-It carries the mark of a copy of nothing, and each folder received into it the mark of a copy of the copy. So no schedule
-takes snapshots there, no backup copies it, and nothing of it is mounted or shared. A copy that was set aside carries the same
-mark; what a restore has made is known by ``larder:restore``, which says its token.
+It carries the mark of a copy of nothing, and each folder received into it the mark of a copy of the copy. So no
+schedule takes snapshots there, no backup copies it, and nothing of it is mounted or shared. A copy that was set aside
+carries the same mark; what a restore has made is known by ``larder:restore``, which says its token.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ SECONDS_TO_DESTROY = 3600.0  # many blocks have to be freed
 
 
 class Restored(Transfer, frozen=True):
-    """A dataset on its way out of a copy. ``place``: its name once everything has arrived; ``guid``: of the snapshot."""
+    """A dataset on its way out of a copy. ``place``: its name once everything has arrived;
+    ``guid``: of the snapshot."""
 
     place: str
     guid: int
@@ -73,7 +74,8 @@ class Restored(Transfer, frozen=True):
 
 
 class Staging(msgspec.Struct, frozen=True):
-    """``name``: the dataset; ``parts``: what is received, parents first; ``mountpoint``: of the first, empty for a volume."""
+    """``name``: the dataset; ``parts``: what is received, parents first;
+    ``mountpoint``: of the first, empty for a volume."""
 
     name: str
     parts: tuple[Restored, ...]
@@ -134,7 +136,8 @@ class Staging(msgspec.Struct, frozen=True):
     def put_in_place(self, work: Work) -> None:
         """Rename, then make usable. Interrupted anywhere, it can be done again: the mark of the first goes last.
 
-        Raises Failed; at the end with the names of folders that could not be mounted, which keep no other from its place.
+        Raises Failed; at the end with the names of folders that could not be mounted, which
+        keep no other from its place.
         """
         if not self.is_placed():
             if missing := [one.source.name for one in self.parts if not has_arrived(one.target, one.guid)]:
@@ -174,7 +177,8 @@ class Staging(msgspec.Struct, frozen=True):
             command.run(access_note.set_note_argv(one.place, note), timeout=SECONDS)
 
     def guids_of_keys(self, one: Restored) -> list[int]:
-        """Under which guids the key of a folder may be stored: its original's, or that of one above it, the nearest first."""
+        """Under which guids the key of a folder may be stored: its original's, or that of one
+        above it, the nearest first."""
         above = [part.original for part in self.parts if one.target.startswith(f"{part.target}/")]
         known = [guid for guid in (one.original, *reversed(above)) if guid]
         for name in names_above(one.origin.name) if one.origin else ():  # where that is still here
@@ -183,8 +187,9 @@ class Staging(msgspec.Struct, frozen=True):
         return list(dict.fromkeys(known))
 
     def open_one(self, one: Restored, closed: list[str], unmounted: list[str], work: Work) -> None:
-        """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files cannot be reached,
-        ``unmounted`` those that could not be mounted, with what is below them. Raises Failed where ZFS does not answer."""
+        """Mount a folder, or have it mounted once it is unlocked; ``closed`` collects those whose files
+        cannot be reached, ``unmounted`` those that could not be mounted, with what is below them. Raises
+        Failed where ZFS does not answer."""
         if one.is_volume:
             command.run(volmode.mode_argv(one.place), timeout=SECONDS)
             return
@@ -261,8 +266,8 @@ def remove_stage(name: str, made: set[str], work: Work) -> None:
 
 
 def discard_part(name: str, made: Collection[str], work: Work) -> None:
-    """Destroy what was received as ``name`` and is not to be kept, with those of ``made`` below it: they can be fetched again.
-    It stays where anything else lies in it, and where ZFS does not destroy it: both are noted."""
+    """Destroy what was received as ``name`` and is not to be kept, with those of ``made`` below it: they can be fetched
+    again. It stays where anything else lies in it, and where ZFS does not destroy it: both are noted."""
     with noted_if_it_stays(name, work):
         argv = ["zfs", "list", "-H", "-o", "name", "-r", "-t", "filesystem,volume", name]
         found = command.run(argv, timeout=SECONDS).stdout.splitlines()
@@ -281,7 +286,8 @@ def noted_if_it_stays(name: str, work: Work) -> Iterator[None]:
 
 
 def was_received(name: str) -> bool:
-    """Whether what lies in a folder to receive into was received there: folders of somebody could be moved to its name."""
+    """Whether what lies in a folder to receive into was received there: folders of somebody
+    could be moved to its name."""
     values = copies.read_values(name, (user_properties.COPY_OF, copies.RESUME))
     # An interrupted first receive may not have its properties yet, and has no snapshot.
     is_half_made = copies.RESUME in values and not any(list_snapshots.list_snapshots([name]))

@@ -1,4 +1,5 @@
-"""The keys that this box stores, tried on copies that were sent encrypted. A copy has the key of its original's root."""
+"""The keys that this box stores, tried on copies that were sent encrypted.
+A copy has the key of its original's root."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ class StoredKeys(msgspec.Struct, frozen=True):
 
     @contextmanager
     def opened(self, original: Dataset, copy: Dataset) -> Iterator[None]:
-        """A copy whose files can be read meanwhile. One that is locked gets the stored key, and is locked again afterwards.
-        Raises Failed where it stays locked."""
+        """A copy whose files can be read meanwhile. One that is locked gets the stored key, and is locked again
+        afterwards. Raises Failed where it stays locked."""
         if not copy.locked:
             yield
             return
@@ -64,8 +65,8 @@ class StoredKeys(msgspec.Struct, frozen=True):
 
 
 def unlock_restored(dataset: str, guids: Iterable[int]) -> bool:
-    """Unlock a dataset that came out of a copy with the first key under one of these guids that opens it, and store that under
-    its own guid: it is unlocked at each start, as its original was."""
+    """Unlock a dataset that came out of a copy with the first key under one of these guids that opens it, and store
+    that under its own guid: it is unlocked at each start, as its original was."""
     values = copies.read_values(dataset, ("guid", "keyformat"))
     own, key_format = int(values["guid"]), values.get("keyformat", "")
     found = (guid for guid in guids if key_store.has_key(guid))

@@ -1,7 +1,7 @@
 """Backup tasks: what is copied where, when, and how long the copies are kept.
 
-The tasks of a folder are JSON in the ZFS property ``larder:backup`` of its dataset, so they move with the disks. A property
-that is inherited or was received is no task of that dataset.
+The tasks of a folder are JSON in the ZFS property ``larder:backup`` of its dataset, so they move with the disks.
+A property that is inherited or was received is no task of that dataset.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ def task_missing(dataset: str) -> Reason:
 class BackupTask(StrictStruct):
     """One destination of one folder. ``pool`` is the guid of the pool there, ``path`` the dataset below it.
 
-    ``remote``: the id of another computer that the copies go to over ssh. ``pool`` is then 0, ``path`` the name below its folder.
+    ``remote``: the id of another computer that the copies go to over ssh.
+    ``pool`` is then 0, ``path`` the name below its folder.
 
     ``hour`` is one of the box's clock; a weekly task runs on Sundays. ``days``: how old the last good copy may become
-    before that is an alert. ``removable``: the pool's disk comes and goes; Larder imports it for a run and exports it then.
-    ``drill``: whether a restore of the whole folder is tested every month.
-    ``rate``: at most so many MB a second, 0 for any number, from the hour ``slow_from`` until ``slow_until``; equal: always.
+    before that is an alert. ``removable``: the pool's disk comes and goes; Larder imports it for a run and exports it
+    then. ``drill``: whether a restore of the whole folder is tested every month. ``rate``: at most so many MB a second,
+    0 for any number, from the hour ``slow_from`` until ``slow_until``; equal: always.
     """
 
     key: str
@@ -178,7 +179,8 @@ def check_place_there(task: BackupTask) -> None:
         raise Refused(
             Reason(
                 "backup-name-elsewhere-invalid",
-                "On another computer a copy has a name of letters, digits, hyphens, underscores and dots only, at most 60.",
+                "On another computer a copy has a name of letters, digits, hyphens, underscores and dots "
+                "only, at most 60.",
                 field="path",
             )
         )

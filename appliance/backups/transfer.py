@@ -78,7 +78,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
     def sender(self, decision: match.Decision, *more: str) -> list[str]:
         if decision.kind == "resume":
-            # -w goes with it: a token that was made up would have an encrypted dataset sent decrypted (openzfs/zfs#14153).
+            # -w goes with it: a token that was made up would have an encrypted dataset sent
+            # decrypted (openzfs/zfs#14153).
             return ["zfs", "send", *more, *(["-w"] if self.raw else []), "-t", decision.token]
         base = ["-i", decision.base] if decision.base else []
         return ["zfs", "send", *more, *self.flags, *base, "--", self.snapshot]
@@ -88,8 +89,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
 
 def send_flags(features: dict[str, str], *, raw: bool, into_encrypted: bool) -> tuple[str, ...]:
-    """The flags for a dataset's streams. Raw: encrypted as it lies on the disk (-w). Otherwise blocks stay large, compressed
-    and embedded where the destination can store such; ZFS embeds none in what it encrypts."""
+    """The flags for a dataset's streams. Raw: encrypted as it lies on the disk (-w). Otherwise blocks stay large,
+    compressed and embedded where the destination can store such; ZFS embeds none in what it encrypts."""
     if raw:
         return ("-w",)
     if not all(features.get(name) in {"enabled", "active"} for name in FEATURES):
@@ -98,8 +99,8 @@ def send_flags(features: dict[str, str], *, raw: bool, into_encrypted: bool) -> 
 
 
 def read_features(pool: str) -> dict[str, str]:
-    """The state of FEATURES of a pool: enabled, active or disabled. Raises Failed, also for an answer that tells less: streams
-    without large blocks would not fit on a copy that has them."""
+    """The state of FEATURES of a pool: enabled, active or disabled. Raises Failed, also for an answer that tells less:
+    streams without large blocks would not fit on a copy that has them."""
     wanted = ",".join(f"feature@{name}" for name in FEATURES)
     said = command.run(["zpool", "get", "-H", "-o", "property,value", wanted, pool], timeout=60).stdout
     rows = (line.partition("\t") for line in said.splitlines())
@@ -125,13 +126,15 @@ def find_snapshot(one: Transfer) -> int:
 
 
 def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
-    """Send until the target has the snapshot with the guid ``wanted``; the bytes that were sent. Raises Refused, Failed,
-    Cancelled."""
+    """Send until the target has the snapshot with the guid ``wanted``; the bytes that were sent.
+    Raises Refused, Failed, Cancelled."""
     check_decrypting(one)
     moved = 0
     for _stream in range(MOST_STREAMS):
         copy = one.destination.read_copy(one.target)
-        Refused.unless_empty(reason for reason in [match.conflict(one.source.name, one.source.guid, one.raw, copy)] if reason)  # fmt: skip
+        Refused.unless_empty(
+            reason for reason in [match.conflict(one.source.name, one.source.guid, one.raw, copy)] if reason
+        )
         decision = match.decide(one.source.name, one.read_points(), wanted, one.raw, copy)
         if isinstance(decision, Reason):
             raise Refused(decision)
@@ -139,7 +142,11 @@ def run_transfer(work: Work, one: Transfer, wanted: int) -> int:
             one.destination.settle(work, one.target, one.properties)
             return moved
         if decision.kind == "discard":
-            work.note(Message("What an interrupted run left in {target} no longer fits, so it is discarded.", target=one.target))  # fmt: skip
+            work.note(
+                Message(
+                    "What an interrupted run left in {target} no longer fits, so it is discarded.", target=one.target
+                )
+            )
             one.destination.discard(one.target)
             continue
         if decision.kind == "increment" and one.raw:
@@ -203,8 +210,9 @@ def estimate(argv: Sequence[str]) -> int:
 
 
 def check_room(one: Transfer, needed: int) -> None:
-    """Refuse before anything is sent what the destination has no room for. A receive that fails for want of room keeps what
-    has arrived, in space that no list shows. What ZFS compresses anew there may fit all the same, so that is tried."""
+    """Refuse before anything is sent what the destination has no room for. A receive that fails for want
+    of room keeps what has arrived, in space that no list shows. What ZFS compresses anew there may fit all
+    the same, so that is tried."""
     if not {"-c", "-w"} & set(one.flags):
         return
     found = one.destination.free_space(one.target)
@@ -225,13 +233,15 @@ def check_room(one: Transfer, needed: int) -> None:
 
 
 def check_decrypting(one: Transfer) -> None:
-    """Refuse to send an encrypted dataset decrypted where this version of ZFS spoils it: a plain copy in an encrypted pool."""
+    """Refuse to send an encrypted dataset decrypted where this version of ZFS spoils it: a plain
+    copy in an encrypted pool."""
     if one.raw or one.source.encryption == "off" or kernel_module.sends_decrypted_well(one.sending_version):
         return
     raise Refused(
         Reason(
             "send-decrypted-unsafe",
-            "{source} is encrypted by its pool, and this version of ZFS can damage what it sends from there. Update the system (sudo apt update && sudo apt full-upgrade), then restart it.",
+            "{source} is encrypted by its pool, and this version of ZFS can damage what it sends from there. "
+            "Update the system (sudo apt update && sudo apt full-upgrade), then restart it.",
             source=one.source.name,
         )
     )
@@ -250,7 +260,8 @@ def check_keys(base: str, one: Transfer, copy: match.Copy) -> None:
         raise Refused(
             Reason(
                 "backup-keys-differ",
-                "{source} and its copy {target} do not have the same keys. Set the copy aside; the next run makes a new one.",
+                "{source} and its copy {target} do not have the same keys. Set the copy aside; the next run "
+                "makes a new one.",
                 source=one.source.name,
                 target=one.target,
             )

@@ -1,8 +1,8 @@
 """Which folders of a run have nothing new, found for all of them by a few commands, however many there are.
 
-All were just snapshotted at the same moment. What was written since the snapshot that a copy ends with is told by each later
-snapshot's ``written`` (zfsprops(7)), which is exact: unlike that of the folder itself, it misses nothing that still waits in
-memory. Wherever anything is in doubt, the folder is sent, which then looks closely.
+All were just snapshotted at the same moment. What was written since the snapshot that a copy ends with is told by each
+later snapshot's ``written`` (zfsprops(7)), which is exact: unlike that of the folder itself, it misses nothing that
+still waits in memory. Wherever anything is in doubt, the folder is sent, which then looks closely.
 """
 
 from __future__ import annotations
@@ -70,7 +70,19 @@ def has_nothing_new(snapshots: Sequence[Snapshot], newest: int) -> bool:
 def read_below(root: str, wanted: Iterable[str]) -> dict[str, dict[str, str]]:
     """Properties of all datasets from ``root`` down, user properties only where set on the dataset itself; empty where
     there is none. Raises Failed."""
-    argv = ["zfs", "get", "-H", "-p", "-r", "-t", "filesystem,volume", "-o", "name,property,value,source", ",".join(sorted(wanted)), root]  # fmt: skip
+    argv = [
+        "zfs",
+        "get",
+        "-H",
+        "-p",
+        "-r",
+        "-t",
+        "filesystem,volume",
+        "-o",
+        "name,property,value,source",
+        ",".join(sorted(wanted)),
+        root,
+    ]
     try:
         lines = command.run(argv, timeout=SECONDS).stdout.splitlines()
     except command.CommandFailed as failed:

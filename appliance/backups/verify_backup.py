@@ -28,8 +28,8 @@ PREFIX = "compared "  # of the note that holds the result, for whoever keeps it
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """What a comparison found, as it stands in the job's log. ``skipped``: datasets that could not be opened, then volumes, of
-    which ``more`` are not named."""
+    """What a comparison found, as it stands in the job's log.
+    ``skipped``: datasets that could not be opened, then volumes, of which ``more`` are not named."""
 
     files: int
     size: int
@@ -66,8 +66,8 @@ def conclude(result: TreeComparison, work: Work, notes: Iterable[str], failure: 
 
 
 class VerifyBackup(BackupOperation, tag="verify-backup"):
-    """Compare every name and attribute, and the contents of a part of the files: ``turn`` of ``cycle``, and what changed
-    since ``since`` (seconds since 1970; 0: no such files)."""
+    """Compare every name and attribute, and the contents of a part of the files:
+    ``turn`` of ``cycle``, and what changed since ``since`` (seconds since 1970; 0: no such files)."""
 
     needs_proof = never
 
@@ -90,7 +90,12 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
             yield Reason("backup-no-copy", "{dataset} has no copy yet.", dataset=self.dataset)
             return
         if not comparable(self.copied_folders(facts), facts):
-            yield Reason("backup-not-comparable", "Nothing of {dataset} can be compared: volumes have no files, and an encrypted folder can be compared only while it is unlocked and this box stores its key. Test a restore instead.", dataset=self.dataset)  # fmt: skip
+            yield Reason(
+                "backup-not-comparable",
+                "Nothing of {dataset} can be compared: volumes have no files, and an encrypted folder can be "
+                "compared only while it is unlocked and this box stores its key. Test a restore instead.",
+                dataset=self.dataset,
+            )
 
     def plan(self, facts: Facts) -> Plan:
         dataset, task, _pool = self.find_all(facts)
@@ -104,15 +109,26 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
             else Message("one file in {cycle}, and those that changed lately,", cycle=self.cycle)
         )
         return Plan(
-            summary=Message("Every name in the newest copy is compared with the original, and {part} is read on both sides.", part=part),
-            steps=(Step("compare", Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target), Message("mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else"), partial(self.compare_all, parts, keys), (self.target,)),),
+            summary=Message(
+                "Every name in the newest copy is compared with the original, and {part} is read on both sides.",
+                part=part,
+            ),
+            steps=(
+                Step(
+                    "compare",
+                    Message("Compare {dataset} with {target}", dataset=self.dataset, target=self.target),
+                    Message("mount -t zfs -o ro SNAPSHOT, for both sides, seen by nobody else"),
+                    partial(self.compare_all, parts, keys),
+                    (self.target,),
+                ),
+            ),
             identity={"operation": msgspec.to_builtins(self), "datasets": [one.guid for one in tree]},
             undo=Message("Nothing is changed."),
-        )  # fmt: skip
+        )
 
     def compare_all(self, parts: list[tuple[Dataset, Dataset | None]], keys: StoredKeys, work: Work) -> None:
-        """Compare every part. One that cannot be opened keeps no other from being compared; where none could be, nothing is
-        noted as a result."""
+        """Compare every part. One that cannot be opened keeps no other from being compared; where none could be,
+        nothing is noted as a result."""
         result, skipped = TreeComparison(), list[Dataset]()
         for original, copy in parts:
             try:
@@ -129,9 +145,15 @@ class VerifyBackup(BackupOperation, tag="verify-backup"):
             raise Failed(Message("Nothing could be compared"), Message("The reason is given above for each folder."))
         left = [one.name for one in sorted(skipped, key=lambda one: one.kind == "volume")]
         found = Comparison(
-            result.files, result.size, result.total, result.entries, result.different,
-            tuple(result.differences[:SHOWN]), tuple(left[:SHOWN]), max(0, len(left) - SHOWN),
-        )  # fmt: skip
+            result.files,
+            result.size,
+            result.total,
+            result.entries,
+            result.different,
+            tuple(result.differences[:SHOWN]),
+            tuple(left[:SHOWN]),
+            max(0, len(left) - SHOWN),
+        )
         told = Message(
             "{entries} names compared; {files} files read on both sides, {size}.",
             entries=result.entries,
@@ -164,7 +186,8 @@ def comparable(parts: Iterable[tuple[Dataset, Dataset]], facts: Facts) -> list[s
 def compare_part(
     original: Dataset, copy: Dataset | None, keys: StoredKeys, sample: Sample, result: TreeComparison, work: Work
 ) -> None:
-    """Compare a dataset with its copy, which is unlocked meanwhile where this box stores the key. Raises Failed, OSError."""
+    """Compare a dataset with its copy, which is unlocked meanwhile where this box stores the key.
+    Raises Failed, OSError."""
     if original.kind == "volume":
         raise Failed(Message("a volume has no files"))
     if copy is None:

@@ -1,9 +1,9 @@
 """The program that benchmarks a folder over AFP: it serves the folder, reads or writes it, and prints figures.
 
 Debian has no client that mounts AFP, so requests here replace fio: one after the other, without read-ahead or caching.
-The program runs in its own namespaces (``workload_command.APART``, unshare(1)). There the server answers on a separate loopback,
-keeps its file numbers (CNIDs) in memory, and ends with this program, which is the first process of the namespace. The
-netatalk that serves users is not touched, nor its ports and files.
+The program runs in its own namespaces (``workload_command.APART``, unshare(1)). There the server answers on a separate
+loopback, keeps its file numbers (CNIDs) in memory, and ends with this program, which is the first process of the
+namespace. The netatalk that serves users is not touched, nor its ports and files.
 
 Prints one JSON object: ``Figures``, or ``{"error": "why"}`` with status 1.
 """

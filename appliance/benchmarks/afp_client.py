@@ -1,7 +1,7 @@
 """A small AFP client: writes, reads and removes files as a guest, one request after the other.
 
-A session is one TCP connection with DSI: a header of sixteen bytes before every request and reply. In between, the server
-may ask whether the client is still there. Sources of the numbers: "Apple Filing Protocol Reference", netatalk's
+A session is one TCP connection with DSI: a header of sixteen bytes before every request and reply. In between, the
+server may ask whether the client is still there. Sources of the numbers: "Apple Filing Protocol Reference", netatalk's
 ``afp.h``, ``dsi.h``. Every error of the server raises Failed, and every reply has a timeout.
 """
 
@@ -26,7 +26,18 @@ ASKED, REPLIED = 0, 1
 CLOSE, COMMAND, OPEN, TICKLE, WRITE, ATTENTION = 1, 2, 4, 5, 6, 8
 ATTENTION_QUANTUM = bytes((1, 4)) + struct.pack(">I", KIB)
 SERVER_QUANTUM = 0
-CLOSE_FORK, CREATE_FILE, DELETE, FLUSH_FORK, LOGIN, LOGOUT, OPEN_VOLUME, OPEN_FORK, READ, WRITE_EXT = 4, 7, 8, 11, 18, 20, 24, 26, 60, 61  # fmt: skip
+CLOSE_FORK, CREATE_FILE, DELETE, FLUSH_FORK, LOGIN, LOGOUT, OPEN_VOLUME, OPEN_FORK, READ, WRITE_EXT = (
+    4,
+    7,
+    8,
+    11,
+    18,
+    20,
+    24,
+    26,
+    60,
+    61,
+)
 HARD = 0x80  # creating a file replaces an existing one
 ROOT = 2  # number of a volume's top folder
 VOLUME_ID = 0x20  # bit for the volume's number in a bitmap of requested facts
@@ -34,10 +45,19 @@ READING, WRITING = 1, 2
 UTF8, ENCODING = 3, 0x08000103  # type of a name, and the Mac's number for UTF-8
 END_OF_FILE = -5009
 REFUSALS = {
-    -5000: Message("access is denied"), -5003: Message("it does not speak this version"), -5004: Message("it lets no guests in"), -5008: Message("the disk is full"),
-    -5012: Message("there is no such thing"), -5014: Message("something went wrong in it"), -5018: Message("there is no such file or volume"), -5019: Message("it does not understand the request"),
-    -5022: Message("the session is over"), -5023: Message("nobody is signed in"), -5026: Message("too many files are open"), -5031: Message("the volume may only be read"),
-}  # fmt: skip
+    -5000: Message("access is denied"),
+    -5003: Message("it does not speak this version"),
+    -5004: Message("it lets no guests in"),
+    -5008: Message("the disk is full"),
+    -5012: Message("there is no such thing"),
+    -5014: Message("something went wrong in it"),
+    -5018: Message("there is no such file or volume"),
+    -5019: Message("it does not understand the request"),
+    -5022: Message("the session is over"),
+    -5023: Message("nobody is signed in"),
+    -5026: Message("too many files are open"),
+    -5031: Message("the volume may only be read"),
+}
 
 
 def encode_path(name: str) -> bytes:
@@ -111,7 +131,9 @@ class AfpSession:
     def close_fork(self, fork: int) -> None:
         self.send_request(Message("close a file"), COMMAND, struct.pack(">BxH", CLOSE_FORK, fork))
 
-    def send_request(self, doing: str, command: int, request: bytes, data: bytes | memoryview = b"", accept: int = 0) -> memoryview:  # fmt: skip
+    def send_request(
+        self, doing: str, command: int, request: bytes, data: bytes | memoryview = b"", accept: int = 0
+    ) -> memoryview:
         """Send a request and return its reply. ``accept`` is an error code that is allowed. Raises Failed."""
         number = next(self.numbers)
         try:

@@ -1,10 +1,11 @@
 """Limit the ARC while a case runs, so that little data is enough to measure the disks and not memory.
 
-Unlike ``primarycache=metadata`` this keeps read-ahead as in daily use. The ARC belongs to the whole box, so the old limit
-returns after the last case that needs a limit. The file that stores it disappears at a restart, and so does the limit.
+Unlike ``primarycache=metadata`` this keeps read-ahead as in daily use. The ARC belongs to the whole box, so
+the old limit returns after the last case that needs a limit. The file that stores it disappears at a
+restart, and so does the limit.
 
-ZFS accepts ``zfs_arc_max`` and ``zfs_arc_min`` (zfs(4)) only if the maximum is above the minimum, and ignores 0 while the
-module is loaded (``arc_tuning_update``). So ``release_limit`` writes the old values in bytes before the old texts.
+ZFS accepts ``zfs_arc_max`` and ``zfs_arc_min`` (zfs(4)) only if the maximum is above the minimum, and ignores 0 while
+the module is loaded (``arc_tuning_update``). So ``release_limit`` writes the old values in bytes before the old texts.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def read_limit() -> ArcLimit | None:
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
-        raise Failed(Message("The note of how much memory ZFS had cannot be read. Restart the box to fix it"), str(error)) from error  # fmt: skip
+        raise Failed(
+            Message("The note of how much memory ZFS had cannot be read. Restart the box to fix it"), str(error)
+        ) from error
 
 
 def read_arc_bounds() -> tuple[int, int]:

@@ -6,7 +6,8 @@ loopback of the box, which includes the pool), the network (bare TCP), the other
 1. What was read faster than the network carries came from the other computer's memory: no answer.
 2. The other computer is the limit where its program kept a processor busy, or where the folder reached about what that
    computer can move at all, and the network and each other part are about as fast as that.
-3. Otherwise the lowest ceiling is the limit if the folder reached ``NEAR`` of it. The protocol counts as a ceiling of its
+3. Otherwise the lowest ceiling is the limit if the folder reached ``NEAR`` of it.
+The protocol counts as a ceiling of its
    own only if it is clearly slower than the pool.
 4. If the two lowest are as good as equal, both are named.
 5. If the folder reached no ceiling, or a ceiling is not known that could be lower, there is no answer, and why.
@@ -63,7 +64,8 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def judge(figures: ClientFigures, loopback: LoopbackFigures, *, cached: bool = False) -> tuple[Bottleneck, ...]:
-    """The verdicts of a run, for writing and for reading. ``cached``: the box could keep what was read in its memory."""
+    """The verdicts of a run, for writing and for reading.
+    ``cached``: the box could keep what was read in its memory."""
     found = []
     for direction in ("write", "read"):
         if not (reached := figures.summary(direction)):
@@ -88,15 +90,36 @@ def judge_direction(
 
     wire, client = ceilings.network, ceilings.client
     if direction == "read" and wire and reached > FROM_MEMORY * wire:
-        return verdict((), Message("{speed} is more than the network carries ({carried}), so the other computer read from its own memory. Measure with more data.", speed=rate_text(round(reached)), carried=rate_text(round(wire))))  # fmt: skip
+        return verdict(
+            (),
+            Message(
+                "{speed} is more than the network carries ({carried}), so the other computer read from its "
+                "own memory. Measure with more data.",
+                speed=rate_text(round(reached)),
+                carried=rate_text(round(wire)),
+            ),
+        )
     if busy >= BUSY:
-        return verdict(("client",), Message("the other computer is the limit. Its program kept a processor busy at {speed}.", speed=rate_text(round(reached))))  # fmt: skip
+        return verdict(
+            ("client",),
+            Message(
+                "the other computer is the limit. Its program kept a processor busy at {speed}.",
+                speed=rate_text(round(reached)),
+            ),
+        )
     if wire and client and wire >= NEAR * client and reached <= client / NEAR:
         lower = [one for one in (ceilings.pool, ceilings.protocol) if one and one < NEAR * client]
         if lower:
             wire = None  # it was measured through that computer, and may be faster
         elif NEAR * client <= reached:
-            return verdict(("client",), Message("the other computer is the limit. By itself it moves no more than {speed}, and the network kept up with that.", speed=rate_text(round(client))))  # fmt: skip
+            return verdict(
+                ("client",),
+                Message(
+                    "the other computer is the limit. By itself it moves no more than {speed}, and the "
+                    "network kept up with that.",
+                    speed=rate_text(round(client)),
+                ),
+            )
     return judge_ceilings(verdict, reached, lowest_first(ceilings, wire, cached=cached), ceilings)
 
 
@@ -130,13 +153,37 @@ def judge_ceilings(
         reason = describe_missing(ceilings) or Message(
             " The other computer, its way to the folder, or delays of the network hold it up."
         )
-        return verdict((), Message("{speed}, which is less than each measured part alone can do (at least {ceiling}).{reason}", speed=speed, ceiling=rate_text(round(lowest)), reason=reason))  # fmt: skip
+        return verdict(
+            (),
+            Message(
+                "{speed}, which is less than each measured part alone can do (at least {ceiling}).{reason}",
+                speed=speed,
+                ceiling=rate_text(round(lowest)),
+                reason=reason,
+            ),
+        )
     alike = tuple(other for value, other in found[1:] if value <= ALIKE * lowest)
     if alike:
         parts = (part, *alike)
         both = list_with_and([NAMES[one] for one in parts])
-        return verdict(parts, Message("{both} are the limit together: each of them alone does about {ceiling}, and {speed} arrive.", both=both, ceiling=rate_text(round(lowest)), speed=speed))  # fmt: skip
-    return verdict((part,), Message("{part} is the limit. {ceiling}, and {speed} arrive.", part=NAMES[part], ceiling=describe_ceiling(part, lowest, ceilings), speed=speed))  # fmt: skip
+        return verdict(
+            parts,
+            Message(
+                "{both} are the limit together: each of them alone does about {ceiling}, and {speed} arrive.",
+                both=both,
+                ceiling=rate_text(round(lowest)),
+                speed=speed,
+            ),
+        )
+    return verdict(
+        (part,),
+        Message(
+            "{part} is the limit. {ceiling}, and {speed} arrive.",
+            part=NAMES[part],
+            ceiling=describe_ceiling(part, lowest, ceilings),
+            speed=speed,
+        ),
+    )
 
 
 def describe_missing(ceilings: Ceilings) -> str:

@@ -15,9 +15,24 @@ from appliance.strict_struct import StrictStruct
 
 Layout = Literal["stripe", "mirror", "raidz1", "raidz2", "raidz3"]
 Workload = Literal[
-    "seq-write", "seq-read", "dd-write", "dd-read", "random-read", "random-write", "mixed", "sync-write", "small-files",
-    "resilver", "disk-start", "disk-middle", "disk-end", "disk-latency", "bonnie", "net-send", "net-receive",
-]  # fmt: skip
+    "seq-write",
+    "seq-read",
+    "dd-write",
+    "dd-read",
+    "random-read",
+    "random-write",
+    "mixed",
+    "sync-write",
+    "small-files",
+    "resilver",
+    "disk-start",
+    "disk-middle",
+    "disk-end",
+    "disk-latency",
+    "bonnie",
+    "net-send",
+    "net-receive",
+]
 Protocol = Literal["", "smb", "nfs", "afp"]
 Where = Literal["scratch", "dataset", "disk", "network"]
 LARGEST, LEAST = 16 * 2**40, MIB
@@ -46,8 +61,8 @@ class SharedSettings(StrictStruct):
     ``size`` is the data of one run in bytes, ``seconds`` the length of a run with random access. Generated data shrinks
     by ``compressible`` per cent; with ``zeros`` dd writes zeros. ``aside`` keeps reads out of the ARC
     (primarycache=metadata), ``limited`` limits the ARC during the case (``arc_limit.py``). ``warmups`` are runs before
-    those that count. ``sample`` is a dataset whose files replace generated data, ``sample_guid`` its guid. ``peer`` is a
-    computer that runs ``iperf3 -s``.
+    those that count. ``sample`` is a dataset whose files replace generated data, ``sample_guid`` its guid. ``peer`` is
+    a computer that runs ``iperf3 -s``.
     """
 
     where: Where
@@ -101,11 +116,17 @@ class Case(SharedSettings):
         if self.where == "network" and "/" in nfs_export_rules.check_client(self.peer, field="peer"):
             raise Refused(Reason("peer-is-network", "Enter one computer, not a network.", field="peer"))
         whole = {
-            "repeats": (self.repeats, 1, 9), "warmups": (self.warmups, 0, 9), "size": (self.size, LEAST, LARGEST),
-            "seconds": (self.seconds, 1, 3600), "writers": (self.writers, 1, 64), "compressible": (self.compressible, 0, 95),
-            "fill": (self.fill, 0, 80), "partition": (self.partition, 0, LARGEST), "guid": (self.guid, 0, 2**64 - 1),
+            "repeats": (self.repeats, 1, 9),
+            "warmups": (self.warmups, 0, 9),
+            "size": (self.size, LEAST, LARGEST),
+            "seconds": (self.seconds, 1, 3600),
+            "writers": (self.writers, 1, 64),
+            "compressible": (self.compressible, 0, 95),
+            "fill": (self.fill, 0, 80),
+            "partition": (self.partition, 0, LARGEST),
+            "guid": (self.guid, 0, 2**64 - 1),
             "sample_guid": (self.sample_guid, 0, 2**64 - 1),
-        }  # fmt: skip
+        }
         for field, (value, least, most) in whole.items():
             if not least <= value <= most:
                 low, high = (binary_text(least), binary_text(most)) if most == LARGEST else (str(least), str(most))
@@ -172,7 +193,8 @@ class Case(SharedSettings):
         if self.limited and (not self.makes_folder or self.aside or self.size < LEAST_LIMITED):
             yield Reason(
                 "memory-limit-useless",
-                "Memory can be limited only for a pool or a folder, with at least {size} of data, and only if reads use memory.",
+                "Memory can be limited only for a pool or a folder, with at least {size} of data, and only "
+                "if reads use memory.",
                 size=binary_text(LEAST_LIMITED),
             )
         if self.protocol and (not self.makes_folder or self.workload == "resilver"):
@@ -209,7 +231,8 @@ class Case(SharedSettings):
         if self.workload not in SAMPLED:
             yield Reason(
                 "workload-not-for-sample",
-                "With a sample of your files, only large files and small reads can be tested. Leave out the other workloads.",
+                "With a sample of your files, only large files and small reads can be tested. Leave out the "
+                "other workloads.",
             )
         if self.compressible:
             yield Reason("sample-and-compressible", "Use either a sample of your files or generated data.")

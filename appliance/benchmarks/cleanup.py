@@ -48,13 +48,20 @@ class CleanUpBenchmark(Operation, tag="clean-up-benchmark"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message("The scratch pool or folder is removed, and its disks are empty again. Nothing else is touched."),
+            summary=Message(
+                "The scratch pool or folder is removed, and its disks are empty again. Nothing else is touched."
+            ),
             steps=(
-                Step("clear", Message("Clear everything away"), self.commands_text, lambda work: scratch.clear_case(self.token, work)),
+                Step(
+                    "clear",
+                    Message("Clear everything away"),
+                    self.commands_text,
+                    lambda work: scratch.clear_case(self.token, work),
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
             undo=Message("No. Only what benchmarks have made is removed."),
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         traces = any(use.pool == self.subject for disk in facts.disks for use in disk.uses)

@@ -1,7 +1,7 @@
 """What a benchmark from another computer reports, as hostile input: every figure has bounds, every text is cut down.
 
-Rates are in bytes a second, those of small files in files a second; ``busy_…`` is the share of one processor of the other
-computer. An empty list is what could not be measured.
+Rates are in bytes a second, those of small files in files a second;
+``busy_…`` is the share of one processor of the other computer. An empty list is what could not be measured.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class ClientReport(StrictStruct):
 
 
 class LoopbackFigures(msgspec.Struct, frozen=True):
-    """What the box reaches by itself: in the pool, and over the protocol without a network between. None: not measured."""
+    """What the box reaches by itself: in the pool, and over the protocol without a network between.
+    None: not measured."""
 
     pool_write: float | None = None
     pool_read: float | None = None

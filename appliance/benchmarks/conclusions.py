@@ -66,7 +66,11 @@ def describe_block(block: Block) -> Iterator[str]:
     rows = [row for row in valid_rows(block) if row.measured.case.protocol != "afp"]
     base = next((row for row in rows if row.is_baseline), None)
     if len(rows) == 1:
-        yield Message("{workload}: {value}. There is no other result to compare it with.", workload=block.kind.title, value=rows[0].value)  # fmt: skip
+        yield Message(
+            "{workload}: {value}. There is no other result to compare it with.",
+            workload=block.kind.title,
+            value=rows[0].value,
+        )
     if len(rows) < 2 or base is None:
         return
     by_value = sorted(rows, key=median_of, reverse=block.kind.more_is_better)
@@ -80,11 +84,23 @@ def describe_block(block: Block) -> Iterator[str]:
             yield describe_cost(block, worse[-1], base)
     elif len(worse) == len(rows) - 1:
         worst = capitalize_opening(worse[-1].name)
-        yield Message("{workload}: {base} is best, with {value}. {worst} gives {change}.", workload=block.kind.title, base=base.name, value=base.value, worst=worst, change=worse[-1].change_text)  # fmt: skip
+        yield Message(
+            "{workload}: {base} is best, with {value}. {worst} gives {change}.",
+            workload=block.kind.title,
+            base=base.name,
+            value=base.value,
+            worst=worst,
+            change=worse[-1].change_text,
+        )
     else:
         yield describe_cost(block, worse[-1], base)
         alike = [row for row in by_value if row is not base and row not in worse]
-        yield Message("{workload}: no clear difference between {base} and {others}.", workload=block.kind.title, base=base.name, others=join_names(alike))  # fmt: skip
+        yield Message(
+            "{workload}: no clear difference between {base} and {others}.",
+            workload=block.kind.title,
+            base=base.name,
+            others=join_names(alike),
+        )
 
 
 def describe_similar(block: Block, by_value: Sequence[CaseFigures], base: CaseFigures) -> str:
@@ -92,23 +108,59 @@ def describe_similar(block: Block, by_value: Sequence[CaseFigures], base: CaseFi
     best, worst, what = by_value[0], by_value[-1], block.kind.title
     if compare_rows(best, worst) == "clear":
         change = change_text(percent_change(median_of(best), median_of(worst)))
-        return Message("{workload}: {best} is better than {worst}, with {value}: {change} against {worst_value}. Neither differs clearly from {base} ({base_value}).", workload=what, best=best.name, worst=worst.name, value=best.value, change=change, worst_value=worst.value, base=base.name, base_value=base.value)  # fmt: skip
+        return Message(
+            "{workload}: {best} is better than {worst}, with {value}: {change} against {worst_value}. "
+            "Neither differs clearly from {base} ({base_value}).",
+            workload=what,
+            best=best.name,
+            worst=worst.name,
+            value=best.value,
+            change=change,
+            worst_value=worst.value,
+            base=base.name,
+            base_value=base.value,
+        )
     reasons = [row.difference for row in by_value if row.difference]
     low, high = (value_text(value, block.kind.unit) for value in sorted((median_of(worst), median_of(best))))
-    return Message("{workload}: no clear difference. All are between {low} and {high}, {why}.", workload=what, low=low, high=high, why=explain_no_winner(reasons))  # fmt: skip
+    return Message(
+        "{workload}: no clear difference. All are between {low} and {high}, {why}.",
+        workload=what,
+        low=low,
+        high=high,
+        why=explain_no_winner(reasons),
+    )
 
 
 def describe_best(block: Block, by_value: Sequence[CaseFigures], first: CaseFigures, base: CaseFigures) -> str:
     """The best row, or a row better than the baseline if the best one is not clear."""
     alike = [row for row in by_value if row is not first and compare_rows(first, row) != "clear"]
-    said = {"workload": block.kind.title, "best": first.name, "value": first.value, "change": first.change_text, "base": base.name, "base_value": base.value}  # fmt: skip
+    said = {
+        "workload": block.kind.title,
+        "best": first.name,
+        "value": first.value,
+        "change": first.change_text,
+        "base": base.name,
+        "base_value": base.value,
+    }
     if not alike:
         return Message("{workload}: {best} is best, with {value}: {change} against {base} ({base_value}).", **said)
-    return Message("{workload}: {best} is better than {base}, with {value}: {change} against {base_value}. No clear difference between it and {others}.", **said, others=join_names(alike))  # fmt: skip
+    return Message(
+        "{workload}: {best} is better than {base}, with {value}: {change} against {base_value}. No clear "
+        "difference between it and {others}.",
+        **said,
+        others=join_names(alike),
+    )
 
 
 def describe_cost(block: Block, row: CaseFigures, base: CaseFigures) -> str:
-    return Message("{workload}: {case} costs, with {value}: {change} against {base}.", workload=block.kind.title, case=row.name, value=row.value, change=row.change_text, base=base.name)  # fmt: skip
+    return Message(
+        "{workload}: {case} costs, with {value}: {change} against {base}.",
+        workload=block.kind.title,
+        case=row.name,
+        value=row.value,
+        change=row.change_text,
+        base=base.name,
+    )
 
 
 def join_names(rows: Sequence[CaseFigures]) -> str:
@@ -135,7 +187,14 @@ def describe_disks(block: Block) -> Iterator[str]:
     elif row:
         others = sorted(median_of(other) for other in rows if other is not row)
         usual = value_text(others[len(others) // 2], block.kind.unit)
-        yield Message("{workload}: {disk} is the odd one out, with {value} where the others reach about {usual}. Look at its cable and its health before a pool relies on it.", workload=block.kind.title, disk=slow, value=row.value, usual=usual)  # fmt: skip
+        yield Message(
+            "{workload}: {disk} is the odd one out, with {value} where the others reach about {usual}. Look "
+            "at its cable and its health before a pool relies on it.",
+            workload=block.kind.title,
+            disk=slow,
+            value=row.value,
+            usual=usual,
+        )
     elif len(rows) >= 3:
         yield Message(
             "{workload}: the disks are alike; none is notably slower than the others.", workload=block.kind.title
@@ -154,7 +213,12 @@ def describe_slow_member(blocks: Iterable[Block]) -> Iterator[str]:
     slow = find_outlier({link: 1 / wait for link, wait in usual.items() if wait > 0}, share=MUCH_SLOWER)
     if slow:
         others = statistics.median(wait for link, wait in usual.items() if link != slow)
-        yield Message("{disk} held the others up: a request took it {slow} ms, and them {usual} ms.", disk=link_label(slow), slow=f"{usual[slow] * 1000:.1f}", usual=f"{others * 1000:.1f}")  # fmt: skip
+        yield Message(
+            "{disk} held the others up: a request took it {slow} ms, and them {usual} ms.",
+            disk=link_label(slow),
+            slow=f"{usual[slow] * 1000:.1f}",
+            usual=f"{others * 1000:.1f}",
+        )
 
 
 def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
@@ -176,7 +240,9 @@ def describe_sample(blocks: Iterable[Block]) -> Iterator[str]:
         yield Message("Your files: {shares}.", shares=join_messages(said, ", "))
     times = number_text(f"{statistics.median(met):.2f}") if met else ""
     if met and statistics.median(met) < WORTH_DEDUP:
-        yield Message("Your files: each block occurs {times} times, too seldom for the memory that dedup takes.", times=times)  # fmt: skip
+        yield Message(
+            "Your files: each block occurs {times} times, too seldom for the memory that dedup takes.", times=times
+        )
     elif met:
         yield Message("Your files: each block occurs {times} times, so dedup saves space.", times=times)
 
@@ -186,13 +252,28 @@ def describe_link(block: Block) -> Iterator[str]:
     for row in valid_rows(block):
         speed = median_of(row)
         if speed < FAST_ETHERNET:
-            yield Message("{workload}: {speed} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at cable, socket and switch: one bad wire makes a gigabit connection fall back to this.", workload=block.kind.title, speed=row.value)  # fmt: skip
+            yield Message(
+                "{workload}: {speed} is what 100 Mbit/s Ethernet or a poor radio link carries. Look at "
+                "cable, socket and switch: one bad wire makes a gigabit connection fall back to this.",
+                workload=block.kind.title,
+                speed=row.value,
+            )
         elif speed < HELD_UP * GIGABIT:
-            yield Message("{workload}: {speed}, where a gigabit network carries about {gigabit}. Radio, the other computer or a busy network holds it up.", workload=block.kind.title, speed=row.value, gigabit=rate_text(GIGABIT))  # fmt: skip
+            yield Message(
+                "{workload}: {speed}, where a gigabit network carries about {gigabit}. Radio, the other "
+                "computer or a busy network holds it up.",
+                workload=block.kind.title,
+                speed=row.value,
+                gigabit=rate_text(GIGABIT),
+            )
         elif speed < GIGABIT * 1.1:
-            yield Message("{workload}: {speed}, all that a gigabit network carries.", workload=block.kind.title, speed=row.value)  # fmt: skip
+            yield Message(
+                "{workload}: {speed}, all that a gigabit network carries.", workload=block.kind.title, speed=row.value
+            )
         else:
-            yield Message("{workload}: {speed}, more than a gigabit network carries.", workload=block.kind.title, speed=row.value)  # fmt: skip
+            yield Message(
+                "{workload}: {speed}, more than a gigabit network carries.", workload=block.kind.title, speed=row.value
+            )
 
 
 def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
@@ -210,34 +291,66 @@ def describe_protocols(blocks: Iterable[Block]) -> Iterator[str]:
                 continue
             way = join_messages([block.kind.title, WAYS[case.protocol]])
             if median_of(row) > GIGABIT:
-                yield Message("{workload}: {speed}, more than a gigabit network carries. Over such a network the wire is the limit.", workload=way, speed=row.value)  # fmt: skip
+                yield Message(
+                    "{workload}: {speed}, more than a gigabit network carries. Over such a network the wire "
+                    "is the limit.",
+                    workload=way,
+                    speed=row.value,
+                )
             elif median_of(row) < HELD_UP * median_of(plain) and compare_rows(row, plain) != "overlap":
-                yield Message("{workload}: the protocol is the limit, with {speed} where the folder itself gives {plain}.", workload=way, speed=row.value, plain=plain.value)  # fmt: skip
+                yield Message(
+                    "{workload}: the protocol is the limit, with {speed} where the folder itself gives {plain}.",
+                    workload=way,
+                    speed=row.value,
+                    plain=plain.value,
+                )
             else:
-                yield Message("{workload}: the pool is the limit. The folder itself gives {plain}, and {speed} of it arrive.", workload=way, plain=plain.value, speed=row.value)  # fmt: skip
+                yield Message(
+                    "{workload}: the pool is the limit. The folder itself gives {plain}, and {speed} of it arrive.",
+                    workload=way,
+                    plain=plain.value,
+                    speed=row.value,
+                )
 
 
 def describe_network_limit(blocks: Iterable[Block]) -> Iterator[str]:
     """Note that a gigabit network would be the limit for every case."""
     large = [row for block in blocks if block.workload in {"seq-read", "seq-write"} for row in valid_rows(block)]
     if large and all(median_of(row) > GIGABIT for row in large):
-        yield Message("All of these are faster than a gigabit network, which carries about {gigabit}. Over such a network large files will be equally fast with each of them.", gigabit=rate_text(GIGABIT))  # fmt: skip
+        yield Message(
+            "All of these are faster than a gigabit network, which carries about {gigabit}. Over such a "
+            "network large files will be equally fast with each of them.",
+            gigabit=rate_text(GIGABIT),
+        )
 
 
 def describe_afp_client(blocks: Iterable[Block]) -> Iterator[str]:
     """Note which client measured AFP, because the other protocols use the kernel's."""
     if any(row.measured.case.protocol == "afp" for block in blocks for row in valid_rows(block)):
-        yield Message("AFP was measured with a client of Larder's own, because Debian has none that mounts such a folder. It asks for up to {size} at a time, waits for each answer and caches nothing. That shows what server and protocol cost, not how fast a Mac is, so AFP is left out when the best protocol is named.", size=binary_text(REQUEST))  # fmt: skip
+        yield Message(
+            "AFP was measured with a client of Larder's own, because Debian has none that mounts such a "
+            "folder. It asks for up to {size} at a time, waits for each answer and caches nothing. That "
+            "shows what server and protocol cost, not how fast a Mac is, so AFP is left out when the best "
+            "protocol is named.",
+            size=binary_text(REQUEST),
+        )
 
 
 def describe_memory(blocks: Iterable[Block]) -> Iterator[str]:
     """Notes on how the ARC was kept out, where figures differ from daily use because of it."""
     cases = [row.measured.case for block in blocks if block.kind.reads for row in block.rows if row.measured.runs]
     if any(case.aside and case.workload in {"seq-read", "dd-read"} for case in cases):
-        yield Message("Memory was kept out of reads, so nothing was read ahead: in daily use large files are read faster than this. Compare these figures with each other only.")  # fmt: skip
+        yield Message(
+            "Memory was kept out of reads, so nothing was read ahead: in daily use large files are read "
+            "faster than this. Compare these figures with each other only."
+        )
     sizes = {memory_for(case.size) for case in cases if case.limited}
     if sizes:
-        yield Message("ZFS's memory was limited to {size} meanwhile, so that the disks were measured and not the memory. Data that is read again and again is faster in daily use.", size=binary_text(max(sizes)))  # fmt: skip
+        yield Message(
+            "ZFS's memory was limited to {size} meanwhile, so that the disks were measured and not the "
+            "memory. Data that is read again and again is faster in daily use.",
+            size=binary_text(max(sizes)),
+        )
 
 
 def count_invalid(blocks: Iterable[Block]) -> Iterator[str]:

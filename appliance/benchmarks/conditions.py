@@ -21,7 +21,11 @@ def shared_conditions(cases: Sequence[Case]) -> dict[str, str]:
 def common_settings(cases: Sequence[Case]) -> dict[str, str]:
     """The settings with the same value in all cases, without those that are ``none``."""
     every = [case.settings for case in cases]
-    return {name: text for name, text in (every[0] if every else {}).items() if text != PLAIN and all(one.get(name) == text for one in every)}  # fmt: skip
+    return {
+        name: text
+        for name, text in (every[0] if every else {}).items()
+        if text != PLAIN and all(one.get(name) == text for one in every)
+    }
 
 
 def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
@@ -29,16 +33,20 @@ def run_conditions(cases: Sequence[Case]) -> dict[str, str]:
     first, kinds = cases[0], [KINDS[case.workload] for case in cases]
     amounts = first.where != "network" and any(not kind.timed or kind.needs_file for kind in kinds)
     found = {
-        Message("Runs"): Message("{repeats} of each case, after {warmups} that do not count", repeats=first.repeats, warmups=first.warmups)
+        Message("Runs"): Message(
+            "{repeats} of each case, after {warmups} that do not count", repeats=first.repeats, warmups=first.warmups
+        )
         if first.warmups
         else Message("{repeats} of each case", repeats=first.repeats),
-        Message("Data per run"): binary_text(first.size) if amounts and any(case.workload != "resilver" for case in cases) else "",
+        Message("Data per run"): binary_text(first.size)
+        if amounts and any(case.workload != "resilver" for case in cases)
+        else "",
         Message("A timed run lasts"): duration_text(first.seconds) if any(kind.timed for kind in kinds) else "",
         Message("At the same time"): Message("{count} writers", count=first.writers) if first.writers > 1 else "",
         Message("What is written"): data_text(first) if first.makes_folder else "",
         Message("Memory"): memory_text(first) if first.makes_folder and any(kind.reads for kind in kinds) else "",
         Message("Priority"): Message("everything else went first") if first.gentle else "",
-    }  # fmt: skip
+    }
     return {name: text for name, text in found.items() if text}
 
 
@@ -65,5 +73,9 @@ def versions_since(known: Mapping[str, str], told: Mapping[str, str], number: in
     An update may happen during a sweep: ``{"ZFS": "2.3.9", "ZFS since case 5": "2.4.0"}``.
     """
     latest = {name.split(SINCE)[0]: value for name, value in known.items()}
-    changed = {f"{name}{SINCE}{number}" if name in latest else name: value for name, value in told.items() if latest.get(name) != value}  # fmt: skip
+    changed = {
+        f"{name}{SINCE}{number}" if name in latest else name: value
+        for name, value in told.items()
+        if latest.get(name) != value
+    }
     return {**known, **changed}

@@ -139,7 +139,9 @@ def read_other_io(pools: Iterable[Pool], pool: str, but: str, measured: Collecti
 def describe_other_io(before: Mapping[str, int], after: Mapping[str, int], seconds: float) -> tuple[str, ...]:
     """Pools and datasets with much I/O between two readings, the busiest first, in sentences."""
     found = {name: now - before.get(name, 0) for name, now in after.items()}
-    busy = sorted((name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name])  # fmt: skip
+    busy = sorted(
+        (name for name in found if found[name] >= LEAST_USE * max(seconds, 1.0)), key=lambda name: -found[name]
+    )
     return tuple(
         Message("{name} was in use: {size} were read or written.", name=name, size=binary_text(found[name]))
         for name in busy[:MOST_TOLD]

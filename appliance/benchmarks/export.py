@@ -25,18 +25,40 @@ def as_csv(blocks: Sequence[Block]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     columns = blocks[0].columns if blocks else ()
-    writer.writerow(["case", "workload", *columns, "run", "bytes per second", "operations per second", "seconds", "mean latency s", "99 % latency s", "counts", "why not"])  # fmt: skip
+    writer.writerow(
+        [
+            "case",
+            "workload",
+            *columns,
+            "run",
+            "bytes per second",
+            "operations per second",
+            "seconds",
+            "mean latency s",
+            "99 % latency s",
+            "counts",
+            "why not",
+        ]
+    )
     for block in blocks:
         for row in block.rows:
             for run in row.measured.runs:
                 found = run.figures
                 writer.writerow(
                     [
-                        row.measured.number, block.workload, *map(escape_formula, row.settings), run.number, round(found.rate),
-                        round(found.operations, 1), round(found.seconds, 3), found.latency, found.latency99,
-                        "no" if run.invalid else "yes", escape_formula(" ".join(run.invalid)),
+                        row.measured.number,
+                        block.workload,
+                        *map(escape_formula, row.settings),
+                        run.number,
+                        round(found.rate),
+                        round(found.operations, 1),
+                        round(found.seconds, 3),
+                        found.latency,
+                        found.latency99,
+                        "no" if run.invalid else "yes",
+                        escape_formula(" ".join(run.invalid)),
                     ]
-                )  # fmt: skip
+                )
     return out.getvalue()
 
 
@@ -75,7 +97,13 @@ def as_markdown(
     lines = [f"# {escape_cell(title)}", "", *(f"- {escape_cell(text)}" for text in sentences)]
     for block in blocks:
         columns = [*block.columns, "Median", "Spread", "Change"]
-        lines += ["", f"## {escape_cell(block.kind.title)}", "", f"| {' | '.join(map(escape_cell, columns))} |", f"|{' --- |' * len(columns)}"]  # fmt: skip
+        lines += [
+            "",
+            f"## {escape_cell(block.kind.title)}",
+            "",
+            f"| {' | '.join(map(escape_cell, columns))} |",
+            f"|{' --- |' * len(columns)}",
+        ]
         for row in block.rows:
             value = row.value or "does not count"
             changed = "baseline" if row.is_baseline else row.change_text

@@ -1,8 +1,8 @@
 """fio's command lines.
 
-fio's options are those of fio 3.39 (fio(1)). ZFS caches with ``direct=1`` too, so it is not used. ``refill_buffers`` and
-``randrepeat=0`` keep data and offsets from repeating. Jobs are threads, because fio's processes each start their own
-session (fio's ``backend.c``) and would go on writing after fio was ended.
+fio's options are those of fio 3.39 (fio(1)). ZFS caches with ``direct=1`` too, so it is not used. ``refill_buffers``
+and ``randrepeat=0`` keep data and offsets from repeating. Jobs are threads, because fio's processes each start their
+own session (fio's ``backend.c``) and would go on writing after fio was ended.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from appliance.layout.geometry import KIB, MIB
 
 SMALL = 4 * KIB
 LEAST_BLOCK = 64 * KIB  # least size of a write, even with smaller records
-FIO = ("fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting")  # fmt: skip
+FIO = (
+    "fio",
+    "--output-format=json",
+    "--name=larder",
+    "--thread",
+    "--ioengine=psync",
+    "--fallocate=none",
+    "--randrepeat=0",
+    "--refill_buffers",
+    "--group_reporting",
+)
 PLACES = {"disk-start": 0.0, "disk-middle": 0.5, "disk-end": 1.0}
 
 
@@ -35,7 +45,7 @@ def sequential_options(direction: str, case: Case, folder: str) -> list[str]:
 
 def fio_options(case: Case, folder: str) -> list[str]:
     timed = ["--time_based", f"--runtime={case.seconds}"]
-    small = [*target_options(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]  # fmt: skip
+    small = [*target_options(case, folder), f"--bs={SMALL}", f"--size={case.size}", f"--numjobs={case.writers}", *timed]
     match case.workload:
         case "seq-write":
             # A client of a share caches written data until fsync.
@@ -51,13 +61,29 @@ def fio_options(case: Case, folder: str) -> list[str]:
         case "sync-write":
             if case.volblocksize:
                 return [*small, "--rw=write", "--sync=1"]
-            return [f"--directory={folder}", f"--bs={SMALL}", f"--size={case.size // case.writers // SMALL * SMALL}", f"--numjobs={case.writers}", "--rw=write", "--sync=1", *timed]  # fmt: skip
+            return [
+                f"--directory={folder}",
+                f"--bs={SMALL}",
+                f"--size={case.size // case.writers // SMALL * SMALL}",
+                f"--numjobs={case.writers}",
+                "--rw=write",
+                "--sync=1",
+                *timed,
+            ]
         case _:
             return [
-                f"--directory={folder}", "--rw=write", f"--bs={FILE_SIZE}", f"--filesize={FILE_SIZE}", f"--nrfiles={FILES}",
-                f"--numjobs={case.writers}", "--openfiles=1", "--file_service_type=sequential", "--create_on_open=1",
-                "--fsync_on_close=1", "--unlink=1",
-            ]  # fmt: skip
+                f"--directory={folder}",
+                "--rw=write",
+                f"--bs={FILE_SIZE}",
+                f"--filesize={FILE_SIZE}",
+                f"--nrfiles={FILES}",
+                f"--numjobs={case.writers}",
+                "--openfiles=1",
+                "--file_service_type=sequential",
+                "--create_on_open=1",
+                "--fsync_on_close=1",
+                "--unlink=1",
+            ]
 
 
 def disk_command(case: Case, disk_size: int) -> list[str]:
@@ -65,7 +91,15 @@ def disk_command(case: Case, disk_size: int) -> list[str]:
     words = [*FIO, "--readonly", "--direct=1", f"--filename={escape_colons(case.disks[0])}"]
     size = min(case.size, disk_size // 4 // MIB * MIB)
     if case.workload == "disk-latency":
-        return [*words, "--rw=randread", f"--bs={SMALL}", "--norandommap", f"--size={disk_size // MIB * MIB}", "--time_based", f"--runtime={case.seconds}"]  # fmt: skip
+        return [
+            *words,
+            "--rw=randread",
+            f"--bs={SMALL}",
+            "--norandommap",
+            f"--size={disk_size // MIB * MIB}",
+            "--time_based",
+            f"--runtime={case.seconds}",
+        ]
     start = int((disk_size - size) * PLACES[case.workload]) // MIB * MIB
     return [*words, "--rw=read", f"--bs={MIB}", f"--offset={start}", f"--size={size}"]
 

@@ -9,7 +9,8 @@ stays in the agent's control group, so systemd ends it with the agent. NFS has o
 adds an export, stored in no file, for the box itself and from privileged ports (``secure``). It is version 3, which
 needs no exported root.
 
-No AFP client can mount. There ``afp_benchmark.py`` is the client and serves the folder to itself; it leaves nothing here.
+No AFP client can mount. There ``afp_benchmark.py`` is the client and serves the folder to
+itself; it leaves nothing here.
 """
 
 from __future__ import annotations
@@ -89,8 +90,16 @@ def mount_commands(protocol: str, folder: Path, token: str, port: int = 0) -> li
     conf = samba_folder(token) / "smb.conf"
     return [
         ["smbd", "-D", f"--configfile={conf}"],
-        ["mount", "-t", "cifs", "-o", f"port={port},vers=3.1.1,credentials={conf.with_name('credentials')}", f"//{HOST}/{SHARE}", seen],
-    ]  # fmt: skip
+        [
+            "mount",
+            "-t",
+            "cifs",
+            "-o",
+            f"port={port},vers=3.1.1,credentials={conf.with_name('credentials')}",
+            f"//{HOST}/{SHARE}",
+            seen,
+        ],
+    ]
 
 
 def mount_folder(protocol: str, folder: Path, token: str) -> None:

@@ -58,7 +58,8 @@ class Sweep(SharedSettings):
             raise Refused(
                 Reason(
                     "sample-without-cases",
-                    "A written sample repeats, so with dedup only reads can be tested. Choose more workloads, or check that there are enough disks for a layout.",
+                    "A written sample repeats, so with dedup only reads can be tested. Choose more "
+                    "workloads, or check that there are enough disks for a layout.",
                     field="workloads",
                 )
             )
@@ -66,7 +67,8 @@ class Sweep(SharedSettings):
             raise Refused(
                 Reason(
                     "afp-without-cases",
-                    "Over AFP, only large files and many small files can be tested. Choose one of these, or another protocol.",
+                    "Over AFP, only large files and many small files can be tested. Choose one of these, or "
+                    "another protocol.",
                     field="workloads",
                 )
             )
@@ -142,9 +144,16 @@ class Sweep(SharedSettings):
                         continue
                     if (workload == "resilver") == bool(fill):
                         yield self.build_case(
-                            disks=self.disks[:count], layout=layout, ashift=ashift, partition=partition, log=log,
-                            cache=cache, fill=fill, workload=workload, **chosen,
-                        )  # fmt: skip
+                            disks=self.disks[:count],
+                            layout=layout,
+                            ashift=ashift,
+                            partition=partition,
+                            log=log,
+                            cache=cache,
+                            fill=fill,
+                            workload=workload,
+                            **chosen,
+                        )
 
     def build_case(self, **own: object) -> Case:
         """One case with the shared settings. Raises Refused for an invalid value."""
@@ -160,4 +169,8 @@ class Sweep(SharedSettings):
 def axes_of(cases: list[Case]) -> list[str]:
     """Names of the settings in which the cases differ: the columns of their table."""
     every = [case.settings for case in cases]
-    return [name for name in dict.fromkeys(itertools.chain.from_iterable(every)) if len({one.get(name, "") for one in every}) > 1]  # fmt: skip
+    return [
+        name
+        for name in dict.fromkeys(itertools.chain.from_iterable(every))
+        if len({one.get(name, "") for one in every}) > 1
+    ]

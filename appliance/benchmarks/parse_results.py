@@ -145,7 +145,11 @@ def from_bonnie(text: str) -> Figures:
     if not found["written"]:
         raise Failed(Message("bonnie++ ended too soon to tell a speed. Measure with more data"), text[:200])
     sizes = [f"{rate_text(found[name] * 1024)} {name}" for name in ("rewritten", "read") if found[name]]
-    counts = [f"{found[name]:,} {what} a second" for name, what in (("seeks", "seeks"), ("created", "files made"), ("deleted", "files removed")) if found.get(name)]  # fmt: skip
+    counts = [
+        f"{found[name]:,} {what} a second"
+        for name, what in (("seeks", "seeks"), ("created", "files made"), ("deleted", "files removed"))
+        if found.get(name)
+    ]
     return Figures(
         rate=found["written"] * 1024,
         tool=f"bonnie++ {line[1]}"[:40],

@@ -33,7 +33,16 @@ def progress_reporter(target: BenchmarkTarget, work: Work, doing: str, expected:
         done = environment.io_between(last, now)
         last = now
         seconds = time.monotonic() - began
-        said = doing if not devices else Message("{doing}: {read} read, {written} written", doing=doing, read=rate_text(done.read), written=rate_text(done.written))  # fmt: skip
+        said = (
+            doing
+            if not devices
+            else Message(
+                "{doing}: {read} read, {written} written",
+                doing=doing,
+                read=rate_text(done.read),
+                written=rate_text(done.written),
+            )
+        )
         work.progress(min(99, int(seconds * 100 / max(expected, 1))), said)
 
     return look

@@ -111,40 +111,85 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
                 run_numbered(runs, number),
             )
         if case.makes_folder:
-            yield Step("clear", Message("Clear everything away"), shlex.join(scratch.destroy_command(target.claim)), lambda work: scratch.clear_case(self.token, work))  # fmt: skip
+            yield Step(
+                "clear",
+                Message("Clear everything away"),
+                shlex.join(scratch.destroy_command(target.claim)),
+                lambda work: scratch.clear_case(self.token, work),
+            )
 
     def creation_steps(self, facts: Facts) -> Iterator[Step]:
         """Steps that make the scratch pool or folder. The claim is stored first."""
         case, name = self.case, self.target.name
         if case.makes_folder:
-            yield Step("claim", Message("Note what is taken, so that it can be cleared away after a power cut"), f"{name}: {', '.join(case.all_disks) or case.pool}", self.claim_disks, case.all_disks)  # fmt: skip
+            yield Step(
+                "claim",
+                Message("Note what is taken, so that it can be cleared away after a power cut"),
+                f"{name}: {', '.join(case.all_disks) or case.pool}",
+                self.claim_disks,
+                case.all_disks,
+            )
         if case.limited:
             size = memory_for(case.size)
             shown = "\n".join(f"write {text} into {path}" for path, text in arc_limit.limit_writes(size))
-            yield Step("memory", Message("Limit ZFS's memory to {size}, for the whole box", size=binary_text(size)), shown, self.limit_memory, (), Message("It is set back at the end"))  # fmt: skip
+            yield Step(
+                "memory",
+                Message("Limit ZFS's memory to {size}, for the whole box", size=binary_text(size)),
+                shown,
+                self.limit_memory,
+                (),
+                Message("It is set back at the end"),
+            )
         if case.partition:
             cuts = [Cut(disk, case.partition) for path in case.disks if (disk := facts.disk(path))]
             yield partition_step(cuts, [name])
         if case.where == "scratch":
             unequal = scratch.has_unequal_disks(checks.vdev_disk_sizes(case, facts))
-            yield self.command_step("create", Message("Create the scratch pool {name}", name=name), scratch.create_pool_command(case, self.token, unequal))  # fmt: skip
+            yield self.command_step(
+                "create",
+                Message("Create the scratch pool {name}", name=name),
+                scratch.create_pool_command(case, self.token, unequal),
+            )
         elif case.where == "dataset":
-            yield self.command_step("create", Message("Create the scratch folder {pool}/{name}", pool=case.pool, name=name), scratch.create_dataset_command(case, self.token, checks.dataset_quota(case)))  # fmt: skip
+            yield self.command_step(
+                "create",
+                Message("Create the scratch folder {pool}/{name}", pool=case.pool, name=name),
+                scratch.create_dataset_command(case, self.token, checks.dataset_quota(case)),
+            )
         if case.volblocksize:
-            yield self.command_step("volume", Message("Create a volume with blocks of {size}", size=binary_text(case.volblocksize)), scratch.create_volume_command(case, self.token))  # fmt: skip
+            yield self.command_step(
+                "volume",
+                Message("Create a volume with blocks of {size}", size=binary_text(case.volblocksize)),
+                scratch.create_volume_command(case, self.token),
+            )
 
     def prefill_steps(self, prefilled: Prefill) -> Iterator[Step]:
         """Steps that write data before the first run."""
         case, target, part = self.case, self.target, min(self.case.size, sample_data.PART)
         if case.sample:
-            yield Step("lay", Message("Read files of {sample} as a sample, without their names", sample=case.sample), sample_commands_text(case, sample_data.prefill_command(target, 0, part)), lambda work: prefill.prepare_sample(target, work, prefilled))  # fmt: skip
+            yield Step(
+                "lay",
+                Message("Read files of {sample} as a sample, without their names", sample=case.sample),
+                sample_commands_text(case, sample_data.prefill_command(target, 0, part)),
+                lambda work: prefill.prepare_sample(target, work, prefilled),
+            )
         elif KINDS[case.workload].needs_file:
             words = workload_command.prefill_command(case, target.place)
-            yield Step("lay", Message("Write {size} to be read or changed", size=binary_text(case.size)), shlex.join(words), lambda work: prefill.write_test_data(target, work))  # fmt: skip
+            yield Step(
+                "lay",
+                Message("Write {size} to be read or changed", size=binary_text(case.size)),
+                shlex.join(words),
+                lambda work: prefill.write_test_data(target, work),
+            )
         elif case.workload == "resilver":
             words = workload_command.fill_command(target.folder, 0, case.gentle)
             shown = f"{shlex.join(words)}\n# with the size that makes {case.fill} % of the new pool"
-            yield Step("lay", Message("Fill the pool to {share} %", share=case.fill), shown, lambda work: prefill.fill_pool(target, work))  # fmt: skip
+            yield Step(
+                "lay",
+                Message("Fill the pool to {share} %", share=case.fill),
+                shown,
+                lambda work: prefill.fill_pool(target, work),
+            )
 
     def run_commands_text(self, words: Sequence[str]) -> str:
         """Every command of one run, one on each line."""
@@ -154,7 +199,11 @@ class RunBenchmarkCase(Operation, tag="run-benchmark-case"):
         if case.sample and case.workload in FROM_MEMORY:
             argv = sample_data.write_command(target, 0, min(case.size, sample_data.PART))
             return "\n".join([sample_commands_text(case, argv), shlex.join(target.sync_command)])
-        through = loopback_mount.mount_commands(case.protocol, scratch.scratch_folder(self.token), self.token) if case.protocol else []  # fmt: skip
+        through = (
+            loopback_mount.mount_commands(case.protocol, scratch.scratch_folder(self.token), self.token)
+            if case.protocol
+            else []
+        )
         return "\n".join(
             map(shlex.join, [*through, words, *([target.sync_command] if case.workload in SYNCED else [])])
         )

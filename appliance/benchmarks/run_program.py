@@ -59,7 +59,13 @@ class CaseRunner(msgspec.Struct, frozen=True):
             if number >= case.warmups and (validity.is_cache_warm(moved) or taken >= size_of(case.cache)):
                 break
         if case.cache:
-            work.note(Message("{size} went to the cache device in {number} runs that do not count", size=binary_text(taken), number=number))  # fmt: skip
+            work.note(
+                Message(
+                    "{size} went to the cache device in {number} runs that do not count",
+                    size=binary_text(taken),
+                    number=number,
+                )
+            )
 
     def io_since(self, before: dict[str, environment.DiskIo]) -> validity.Circumstances:
         """I/O of the disks since ``before``, and how much went to the cache device."""
@@ -73,7 +79,11 @@ class CaseRunner(msgspec.Struct, frozen=True):
         """Run once, or twice if disturbed, and write the result to the job's log. Raises Failed, Cancelled."""
         run = self.measure_run(work, number)
         if run.disturbed:
-            work.note(Message("Run {number} was disturbed and is repeated: {why}", number=number, why=join_messages(run.disturbed)))  # fmt: skip
+            work.note(
+                Message(
+                    "Run {number} was disturbed and is repeated: {why}", number=number, why=join_messages(run.disturbed)
+                )
+            )
             run = self.measure_run(work, number)
         if number == 1:
             work.note(VERSIONS + json.dumps(environment.read_versions()))

@@ -5,8 +5,8 @@ without following links and without leaving the dataset (``files/traversal.py``)
 than the case needs. The data goes in parts through a file in memory that only root can open, and from there, by ``dd``,
 to the scratch pool only.
 
-Writes in a run come from that memory too, one part repeatedly, because otherwise the disks of the sample would limit the
-speed. So written samples repeat; only a file that is prefilled for reading is as varied as the folder.
+Writes in a run come from that memory too, one part repeatedly, because otherwise the disks of the sample would limit
+the speed. So written samples repeat; only a file that is prefilled for reading is as varied as the folder.
 """
 
 from __future__ import annotations
@@ -72,7 +72,13 @@ class SampleData:
             self.unique_bytes += len(chunk)
             yield chunk
         if self.unique_bytes < min(LEAST, self.most):
-            raise Failed(Message("The folder is too small for a sample: it has {size} in ordinary files, and {least} are needed", size=binary_text(self.unique_bytes), least=binary_text(LEAST)))  # fmt: skip
+            raise Failed(
+                Message(
+                    "The folder is too small for a sample: it has {size} in ordinary files, and {least} are needed",
+                    size=binary_text(self.unique_bytes),
+                    least=binary_text(LEAST),
+                )
+            )
         while True:
             empty = True
             for chunk in self.read_files():

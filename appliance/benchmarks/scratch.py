@@ -78,15 +78,32 @@ def create_pool_command(case: Case, token: str, unequal: bool) -> list[str]:
     ]
     beside = [word for role, path in (("log", case.log), ("cache", case.cache)) if path for word in (role, path)]
     return [
-        "zpool", "create", *(["-f"] if unequal else []), "-o", f"ashift={case.ashift}", "-o", "cachefile=none", "-o", "failmode=continue",
+        "zpool",
+        "create",
+        *(["-f"] if unequal else []),
+        "-o",
+        f"ashift={case.ashift}",
+        "-o",
+        "cachefile=none",
+        "-o",
+        "failmode=continue",
         *(word for key, value in dataset_properties(case, token).items() for word in ("-O", f"{key}={value}")),
-        "--", scratch_claim.scratch_name(token), *words, *beside,
-    ]  # fmt: skip
+        "--",
+        scratch_claim.scratch_name(token),
+        *words,
+        *beside,
+    ]
 
 
 def create_dataset_command(case: Case, token: str, quota: int) -> list[str]:
     settings = {**dataset_properties(case, token), "quota": str(quota)}
-    return ["zfs", "create", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")), "--", f"{case.pool}/{scratch_claim.scratch_name(token)}"]  # fmt: skip
+    return [
+        "zfs",
+        "create",
+        *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")),
+        "--",
+        f"{case.pool}/{scratch_claim.scratch_name(token)}",
+    ]
 
 
 VOLUME = "volume"
@@ -132,8 +149,8 @@ def remount_commands(case: Case, token: str) -> tuple[list[str], list[str]]:
 def run_when_idle(argv: list[str]) -> None:
     """Run a command that fails while its target is busy, and retry it for a moment.
 
-    Udev reads a volume after writes, a server closes a folder a moment after its client, and children of a stopped agent
-    live a moment longer. Raises what ``command.run`` raises.
+    Udev reads a volume after writes, a server closes a folder a moment after its client, and children of a stopped
+    agent live a moment longer. Raises what ``command.run`` raises.
     """
     for _again in range(udev.LOOKS):
         udev.settle_udev()
@@ -237,7 +254,8 @@ def clear_dataset(claim: Claim, work: Work) -> None:
     if pool is None or pool.state == "SUSPENDED":
         raise Failed(
             Message(
-                "The scratch folder {dataset} cannot be removed while the pool {pool} is not in use here. Bring the pool back; Larder then removes the folder",
+                "The scratch folder {dataset} cannot be removed while the pool {pool} is not in use here. "
+                "Bring the pool back; Larder then removes the folder",
                 dataset=claim.dataset,
                 pool=claim.pool,
             )
@@ -250,7 +268,11 @@ def clear_dataset(claim: Claim, work: Work) -> None:
 
 def read_token(dataset: str) -> str:
     """The token in a dataset's own properties; empty if there is no dataset or token."""
-    result = command.run(["zfs", "get", "-H", "-p", "-s", "local", "-o", "value", user_properties.BENCHMARK, "--", dataset], timeout=60, accept=(0, 1))  # fmt: skip
+    result = command.run(
+        ["zfs", "get", "-H", "-p", "-s", "local", "-o", "value", user_properties.BENCHMARK, "--", dataset],
+        timeout=60,
+        accept=(0, 1),
+    )
     return result.stdout.strip() if result.status == 0 else ""
 
 
@@ -269,7 +291,8 @@ def clear_pool(claim: Claim, work: Work) -> None:
     if pool.state == "SUSPENDED":
         raise Failed(
             Message(
-                "The scratch pool {claim} has stopped because a disk of it does not answer. Put the disk back, or restart the box; Larder then clears the rest away",
+                "The scratch pool {claim} has stopped because a disk of it does not answer. Put the disk "
+                "back, or restart the box; Larder then clears the rest away",
                 claim=claim.name,
             )
         )

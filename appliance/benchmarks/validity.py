@@ -50,13 +50,24 @@ def invalid_reasons(case: Case, figures: Figures, around: Circumstances) -> Iter
             "A pool that compresses does not write zeros at all. Choose other data, or switch compression off."
         )
     if kind.reads and case.makes_folder and not case.aside and case.size < TIMES_MEMORY * around.memory:
-        yield Message("{size} fit into memory, which may keep up to {memory}. It takes at least {least}, or memory limited meanwhile.", size=binary_text(case.size), memory=binary_text(around.memory), least=binary_text(TIMES_MEMORY * around.memory))  # fmt: skip
+        yield Message(
+            "{size} fit into memory, which may keep up to {memory}. It takes at least {least}, or memory "
+            "limited meanwhile.",
+            size=binary_text(case.size),
+            memory=binary_text(around.memory),
+            least=binary_text(TIMES_MEMORY * around.memory),
+        )
     stored = 0.0 if case.zeros else 1 - (case.compressible / 100 if case.compression != "off" else 0.0)
     stored = 1.0 if case.zeros and case.compression == "off" else stored
     if case.sample:
         stored = around.kept / around.deduped
         if case.dedup and around.sample < case.size:
-            yield Message("The sample holds only {sample} and was repeated until it was {size}, so dedup looks better than it would on your files. Choose a larger folder, or less data.", sample=binary_text(around.sample), size=binary_text(case.size))  # fmt: skip
+            yield Message(
+                "The sample holds only {sample} and was repeated until it was {size}, so dedup looks better "
+                "than it would on your files. Choose a larger folder, or less data.",
+                sample=binary_text(around.sample),
+                size=binary_text(case.size),
+            )
     for template, logical, physical in (
         (READ_FROM_MEMORY, figures.read, around.read),
         (WRITTEN_TO_MEMORY, figures.written, around.written),
@@ -85,11 +96,18 @@ def run_remarks(case: Case, around: Circumstances) -> Iterator[str]:
     if around.beside:
         yield Message("Another benchmark ran at the same time.")
     if case.cache and not is_cache_warm(around):
-        yield Message("{size} went to the cache device meanwhile: it was not warm yet, and would help more later.", size=binary_text(around.filling))  # fmt: skip
+        yield Message(
+            "{size} went to the cache device meanwhile: it was not warm yet, and would help more later.",
+            size=binary_text(around.filling),
+        )
     if around.hottest >= HOT:
         yield Message("A disk was at {degrees} °C.", degrees=around.hottest)
     if case.sample and around.sample < case.size:
-        yield Message("{sample} of the sample were repeated until it was {size}.", sample=binary_text(around.sample), size=binary_text(case.size))  # fmt: skip
+        yield Message(
+            "{sample} of the sample were repeated until it was {size}.",
+            sample=binary_text(around.sample),
+            size=binary_text(case.size),
+        )
     if case.sample and case.compression != "off":
         yield Message("Compression left {percent} % of the sample.", percent=f"{around.kept * 100:.0f}")
     if case.sample and case.dedup:

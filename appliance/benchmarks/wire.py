@@ -18,7 +18,8 @@ SECONDS_TO_START = 90  # an emulated box takes its time
 
 
 class OpenWire(Request, tag="open-wire"):
-    """Start the listener (``wire_listener.py``). It has no fields: port, time and bytes are not the caller's to choose."""
+    """Start the listener (``wire_listener.py``). It has no fields: port, time and bytes are
+    not the caller's to choose."""
 
     def read(self) -> dict[str, Any]:
         """The port, the key that it wants, and for how many seconds each way is measured. Raises Refused, Failed."""

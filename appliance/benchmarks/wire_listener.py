@@ -1,9 +1,9 @@
 """The process that a client benchmark measures the bare network against: counts what arrives, or sends without end.
 
-``larder-wire.service`` starts it for one measurement, as a user that exists only meanwhile, with neither files nor devices.
-It answers only who sends its key first, one connection at a time, and ends after a minute or a number of bytes. A
-connection begins with the key and a letter: after ``S`` it counts what is sent until the other side ends, and answers
-with the count in 20 digits; after ``R`` it sends until the other side goes away.
+``larder-wire.service`` starts it for one measurement, as a user that exists only meanwhile, with neither files nor
+devices. It answers only who sends its key first, one connection at a time, and ends after a minute or a number of
+bytes. A connection begins with the key and a letter: after ``S`` it counts what is sent until the other side ends, and
+answers with the count in 20 digits; after ``R`` it sends until the other side goes away.
 """
 
 from __future__ import annotations

@@ -41,12 +41,27 @@ def workload_command(case: Case, folder: str, disk_size: int = 0) -> list[str]:
 
 def prefill_command(case: Case, folder: str) -> list[str]:
     """The command that writes the file which the runs read or overwrite."""
-    return [*(GENTLY if case.gentle else ()), *FIO, *compression_options(case), *sequential_options("write", case, folder), "--end_fsync=1"]  # fmt: skip
+    return [
+        *(GENTLY if case.gentle else ()),
+        *FIO,
+        *compression_options(case),
+        *sequential_options("write", case, folder),
+        "--end_fsync=1",
+    ]
 
 
 def fill_command(folder: str, size: int, gentle: bool = False) -> list[str]:
     """The command that writes ``size`` bytes to a pool before one of its disks is rebuilt."""
-    return [*(GENTLY if gentle else ()), *FIO, f"--directory={folder}", f"--filename={DATA}", "--rw=write", f"--bs={MIB}", f"--size={size}", "--end_fsync=1"]  # fmt: skip
+    return [
+        *(GENTLY if gentle else ()),
+        *FIO,
+        f"--directory={folder}",
+        f"--filename={DATA}",
+        "--rw=write",
+        f"--bs={MIB}",
+        f"--size={size}",
+        "--end_fsync=1",
+    ]
 
 
 def sample_copy_command(
@@ -68,7 +83,23 @@ def dd_command(case: Case, folder: str) -> list[str]:
 
 def bonnie_command(case: Case, folder: str) -> list[str]:
     """bonnie++(8) without its slow per-character test (``-f``) and without its check of memory (``-r 0``)."""
-    return ["bonnie++", "-d", folder, "-s", str(case.size // MIB), "-r", "0", "-n", "1", "-f", "-u", "root", "-q", "-m", "larder"]  # fmt: skip
+    return [
+        "bonnie++",
+        "-d",
+        folder,
+        "-s",
+        str(case.size // MIB),
+        "-r",
+        "0",
+        "-n",
+        "1",
+        "-f",
+        "-u",
+        "root",
+        "-q",
+        "-m",
+        "larder",
+    ]
 
 
 def afp_command(case: Case, folder: str) -> list[str]:

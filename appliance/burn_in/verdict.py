@@ -18,8 +18,8 @@ State = Literal["clean", "watch", "failed"]
 NEIGHBOURS = 10  # regions on either side: a disk with platters becomes slower towards its end, but not within these
 FEWEST = 5  # regions without which a median says nothing
 SLOW = 2.0  # times the median of its neighbours
-# Times the median from which a disk is refused: it reads a place again and again before it has it, which a sound one does not,
-# and no other work of the box is likely to have held up one region alone by as much.
+# Times the median from which a disk is refused: it reads a place again and again before it has it, which a sound one
+# does not, and no other work of the box is likely to have held up one region alone by as much.
 FAR_TOO_SLOW = 4.0
 LEAST_LOST = 10.0  # seconds over that median; less may be other work of the box
 # Counts that no sound drive raises while it is new: the name, and what a higher value means.
@@ -67,7 +67,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class SlowRegion(msgspec.Struct, frozen=True):
-    """A region that took ``times`` as long as its neighbours, ``lost`` seconds more than them, in the slower direction."""
+    """A region that took ``times`` as long as its neighbours, ``lost`` seconds more than
+    them, in the slower direction."""
 
     region: Region
     times: float
@@ -149,7 +150,12 @@ def failed_regions(regions: Sequence[Region], results: Sequence[RegionResult]) -
     for result in results:
         if result.problem:
             where = place_text(regions[result.number])
-            said = Message("{place} {wrong}; the first bad place is at byte {at}.", place=where, wrong=WRONG[result.problem], at=result.at)  # fmt: skip
+            said = Message(
+                "{place} {wrong}; the first bad place is at byte {at}.",
+                place=where,
+                wrong=WRONG[result.problem],
+                at=result.at,
+            )
             yield Finding("failed", said)
 
 
@@ -182,11 +188,14 @@ def changed_figures(before: DriveFigures, after: DriveFigures) -> Iterator[Findi
 
 
 def find_slow(regions: Sequence[Region], results: Sequence[RegionResult]) -> list[SlowRegion]:
-    """The regions that took at least ``SLOW`` times as long as the median of those around them, and ``LEAST_LOST`` seconds more.
+    """The regions that took at least ``SLOW`` times as long as the median of those around them, and
+    ``LEAST_LOST`` seconds more.
 
     The limit of the speed may have changed on the way. A region is not slow because others had a higher one.
     """
-    good = sorted((one for one in results if not one.problem and not regions[one.number].is_edge), key=lambda one: one.number)  # fmt: skip
+    good = sorted(
+        (one for one in results if not one.problem and not regions[one.number].is_edge), key=lambda one: one.number
+    )
     if len(good) < FEWEST:
         return []
     found = []

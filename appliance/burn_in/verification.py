@@ -1,8 +1,8 @@
 """Write a region with fio and read it back: the commands, and what fio's answer means.
 
-Every 4 KiB are written with a header that has its own offset, a checksum, and the seed of this run. So a sector that was
-written elsewhere, changed, or not written at all is found, also where an earlier burn-in left the same pattern (fio(1),
-``verify``). The ends of the disk are written with zeros and compared with zeros.
+Every 4 KiB are written with a header that has its own offset, a checksum, and the seed of this run. So a sector that
+was written elsewhere, changed, or not written at all is found, also where an earlier burn-in left the same pattern
+(fio(1), ``verify``). The ends of the disk are written with zeros and compared with zeros.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ from appliance.message import Message
 
 BLOCK = 4096  # bytes with a header of their own
 # ``allow_file_create``: where the disk has gone, fio must not make an ordinary file of that name.
-FIO = ("nice", "-n", "19", "fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=libaio", "--iodepth=4", "--direct=1", "--allow_file_create=0", "--verify_state_save=0")  # fmt: skip
+FIO = (
+    "nice",
+    "-n",
+    "19",
+    "fio",
+    "--output-format=json",
+    "--name=larder",
+    "--thread",
+    "--ioengine=libaio",
+    "--iodepth=4",
+    "--direct=1",
+    "--allow_file_create=0",
+    "--verify_state_save=0",
+)
 HEADERS = (f"--verify_interval={BLOCK}", "--verify=crc32c", "--verify_header_seed=1")
 # What fio 3.39 writes to standard error: the kernel refused a request, or what came back is not what was written.
 REFUSED = re.compile(r"^fio: io_u error.*: (read|write) offset=(\d+), buflen=\d+", re.MULTILINE)
@@ -41,11 +54,18 @@ def target_options(region: Region, file: str, rate: int) -> list[str]:
     """fio's options for the place on the disk. An end is written in blocks that fit its length exactly."""
     block = "1M" if not region.is_edge else str(BLOCK if region.size % BLOCK == 0 else 512)
     limit = [f"--rate={rate}"] if rate else []
-    return [f"--filename={escape_colons(file)}", f"--offset={region.start}", f"--size={region.size}", f"--bs={block}", *limit]  # fmt: skip
+    return [
+        f"--filename={escape_colons(file)}",
+        f"--offset={region.start}",
+        f"--size={region.size}",
+        f"--bs={block}",
+        *limit,
+    ]
 
 
 def parse_answer(region: Region, result: command.Result) -> tuple[int, Problem, int]:
-    """The speed in bytes a second, what went wrong first, and at which byte of the disk; 0, "" and 0 where it does not apply.
+    """The speed in bytes a second, what went wrong first, and at which byte of the disk; 0, ""
+    and 0 where it does not apply.
 
     Raises Failed where fio did not do what it was asked, so that nothing is known about the disk.
     """

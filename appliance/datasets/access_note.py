@@ -1,7 +1,8 @@
 """The note ``larder:access`` on a dataset: who may use it, as last set, and whether every file follows.
 
-Pages read the note, since reading the files themselves would wake sleeping disks. Names mean the users of one box; files
-carry numbers. The note therefore names its box and the numbers. ``valid_note`` returns None on a box where they differ.
+Pages read the note, since reading the files themselves would wake sleeping disks. Names mean the users of
+one box; files carry numbers. The note therefore names its box and the numbers. ``valid_note`` returns
+None on a box where they differ.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def read_numbers(note: AccessNote, facts: Facts) -> tuple[int, ...]:
 
 
 def resolve_numbers(note: AccessNote, facts: Facts) -> AccessNote:
-    """Return the note with the users and groups that have the noted numbers on this box: what the files really allow."""
+    """Return the note with the users and groups that have the noted numbers on this box:
+    what the files really allow."""
     levels = [
         *(note.people[name] for name in sorted(note.people)),
         *(note.groups[name] for name in sorted(note.groups)),

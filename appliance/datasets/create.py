@@ -179,7 +179,8 @@ class CreateDataset(Operation, tag="create-dataset"):
         dataset = facts.dataset(self.full_name)
         if dataset and not dataset.mounted:
             return Message(
-                "{full_name} is there, but not mounted. Destroy it, check what else is at its mountpoint, and create it again.",
+                "{full_name} is there, but not mounted. Destroy it, check what else is at its mountpoint, "
+                "and create it again.",
                 full_name=self.full_name,
             )
         if dataset and step == "serve":

@@ -47,7 +47,8 @@ class SnapshotListing(msgspec.Struct):
 
     @property
     def manual_digest(self) -> str:
-        """Identifies the snapshots that no schedule of Larder took: their count and the sum of their guids; empty for none."""
+        """Identifies the snapshots that no schedule of Larder took: their count and the sum of
+        their guids; empty for none."""
         return f"{self.by_hand} {self.guid_sum:x}" if self.by_hand else ""
 
 

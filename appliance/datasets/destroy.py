@@ -21,8 +21,8 @@ from appliance.zfs.dataset_losses import list_dataset_losses
 class DestroyDataset(DatasetOperation, tag="destroy-dataset"):
     """Destroy a dataset with its snapshots and all datasets below it; ``clones``: also the clones of its snapshots.
 
-    The digest covers the snapshots that were taken by hand, since one may have been taken after the review. Snapshots of a
-    schedule are not covered: they come and go every quarter of an hour and are meant to be destroyed too.
+    The digest covers the snapshots that were taken by hand, since one may have been taken after the review. Snapshots
+    of a schedule are not covered: they come and go every quarter of an hour and are meant to be destroyed too.
     """
 
     needs_proof = always

@@ -1,7 +1,8 @@
 """At each start, as root, before ``zfs mount -a``: mount the datasets of the pools without following symbolic links.
 
-``zfs mount -a`` follows links, and the mountpoint of a dataset that was unmounted before the last shutdown may have become
-one. It leaves alone what is already mounted. Datasets that cannot be mounted safely get ``canmount=noauto`` first.
+``zfs mount -a`` follows links, and the mountpoint of a dataset that was unmounted before the last
+shutdown may have become one. It leaves alone what is already mounted. Datasets that cannot be mounted
+safely get ``canmount=noauto`` first.
 """
 
 from __future__ import annotations

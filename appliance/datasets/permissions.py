@@ -36,8 +36,8 @@ ENTER_BITS = 0o111
 class SetAccess(SnapshotsOperation, tag="set-access"):
     """Set who may read or change a folder, and apply that to every file in it.
 
-    A user's own level counts before those of groups and ``everybody``; of the latter the most generous counts. ``before``
-    is the name of a snapshot to take first; empty for none.
+    A user's own level counts before those of groups and ``everybody``; of the latter the most generous counts.
+    ``before`` is the name of a snapshot to take first; empty for none.
     """
 
     needs_proof = never
@@ -93,7 +93,8 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         if self.before and len(self.snapshot_name) > names.LONGEST_SNAPSHOT:
             yield Reason(
                 "dataset-name-too-long-for-snapshot",
-                "The name of {dataset} is too long for a snapshot with the date in its name. Continue without a snapshot.",
+                "The name of {dataset} is too long for a snapshot with the date in its name. Continue "
+                "without a snapshot.",
                 field="before",
                 dataset=self.dataset,
             )
@@ -102,7 +103,8 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
         except Refused:
             yield Reason(
                 "mountpoint-in-system",
-                "The mountpoint of {dataset} is among the system's own folders. Larder does not change permissions there.",
+                "The mountpoint of {dataset} is among the system's own folders. Larder does not change "
+                "permissions there.",
                 dataset=self.dataset,
             )
         for name in self.people:
@@ -137,7 +139,8 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
                     "apply",
                     Message("Apply it to every file and folder in it"),
                     Message(
-                        "for each below {place}, by descriptor: chgrp {group}; chmod; set {access} (folders also {default})",
+                        "for each below {place}, by descriptor: chgrp {group}; chmod; set {access} (folders "
+                        "also {default})",
                         place=place,
                         group=PEOPLE,
                         access=ACCESS,
@@ -153,7 +156,8 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
             identity={"operation": msgspec.to_builtins(self), "dataset": dataset.guid, "numbers": numbers},
             warnings=tuple(warn_blocked_above(self, facts)),
             undo=Message(
-                "It can be set again at any time. The snapshot keeps the files with the rights that they had; it stays until you destroy it."
+                "It can be set again at any time. The snapshot keeps the files with the rights that they "
+                "had; it stays until you destroy it."
             )
             if self.before
             else Message("It can be set again at any time. The rights from before are not kept."),
@@ -179,11 +183,13 @@ class SetAccess(SnapshotsOperation, tag="set-access"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if step == "apply":
             return Message(
-                "Some files follow the new rules, the rest still the old ones. Set it again: it starts over, and doing it twice does no harm."
+                "Some files follow the new rules, the rest still the old ones. Set it again: it starts over, "
+                "and doing it twice does no harm."
             )
         if step == "before":
             return Message(
-                "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or continue without one."
+                "Nothing was changed. Set it again; if the pool is full, destroy old snapshots first, or "
+                "continue without one."
             )
         return Message("Look at the access to the files of the folder, and set it again.")
 
@@ -210,7 +216,8 @@ def summarise_access(operation: SetAccess, facts: Facts) -> str:
         parts.append(Message("{users} can do neither", users=join_messages(refused, ", ")))
     text = join_messages(parts, "; ") or Message("nobody can use it from another computer")
     return Message(
-        "{dataset}: {text}. It applies to everything in it, over SMB, NFS and AFP. Folders below it that are datasets of their own keep their rules.",
+        "{dataset}: {text}. It applies to everything in it, over SMB, NFS and AFP. Folders below it that are "
+        "datasets of their own keep their rules.",
         dataset=operation.dataset,
         text=text,
     )
@@ -274,9 +281,10 @@ def apply_to_entry(
 ) -> None:
     """Apply ACL, group and (if demoted) owner to one file or folder.
 
-    A demoted owner loses the file first: as its owner he could change the rules again in between. Then comes the ACL, so that
-    access is never wider in between than before and after. It sets the mode as well. Setting the group clears the set-id
-    bits of files. A scratch folder of Larder's own stays closed; what is still written there follows the new rules.
+    A demoted owner loses the file first: as its owner he could change the rules again in between. Then comes the
+    ACL, so that access is never wider in between than before and after. It sets the mode as well. Setting the
+    group clears the set-id bits of files. A scratch folder of Larder's own stays closed; what is still written
+    there follows the new rules.
     """
     mode = entry.status.st_mode
     if leftover.is_scratch(entry.name, entry.status):

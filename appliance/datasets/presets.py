@@ -31,9 +31,10 @@ class Preset(msgspec.Struct, frozen=True):
         return join_messages([choice.why for choice in self.choices])
 
 
-# recordsize (zfsprops(7)) is the largest block of a file. Large blocks suit files that are written once and read whole, small
-# blocks suit files that are changed inside. zstd needs more processor time than lz4, which pays off where data compresses
-# well and is written once; lz4 gives up early on data that does not compress. zfsconcepts(7), OpenZFS workload tuning guide.
+# recordsize (zfsprops(7)) is the largest block of a file. Large blocks suit files that are written once and read
+# whole, small blocks suit files that are changed inside. zstd needs more processor time than lz4, which pays off
+# where data compresses well and is written once; lz4 gives up early on data that does not compress. zfsconcepts(7),
+# OpenZFS workload tuning guide.
 LARGE = PresetProperty("recordsize", "1M", Message("Large pieces: such files are written once and read whole."))
 MEDIUM = PresetProperty("recordsize", "128K", Message("Medium pieces: good for files of every size."))
 LIGHT = PresetProperty(
@@ -74,7 +75,8 @@ PRESETS: dict[str, Preset] = {
                 "sync",
                 "standard",
                 Message(
-                    "A virtual machine waits until the writes that it must not lose are on disk, so a power cut does not damage it."
+                    "A virtual machine waits until the writes that it must not lose are on disk, so a power "
+                    "cut does not damage it."
                 ),
             ),
         ),

@@ -46,7 +46,8 @@ class PromoteDataset(DatasetOperation, tag="promote-dataset"):
 
         return Plan(
             summary=Message(
-                "{dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all before it; {origin} then depends on {dataset}, and can be destroyed without it.",
+                "{dataset} was made from {origin} as of {snapshot}. It takes over that snapshot and all "
+                "before it; {origin} then depends on {dataset}, and can be destroyed without it.",
                 dataset=self.dataset,
                 origin=origin,
                 snapshot=snapshot,

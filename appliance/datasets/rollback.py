@@ -1,7 +1,7 @@
 """Roll a dataset back to one of its snapshots, after a checkpoint of the pool where it can take one.
 
-A snapshot taken just before would be newer than the target, and rollback destroys newer snapshots (zfs-rollback(8)). Only a
-checkpoint makes it possible to undo a rollback. It is kept until somebody discards it.
+A snapshot taken just before would be newer than the target, and rollback destroys newer snapshots (zfs-rollback(8)).
+Only a checkpoint makes it possible to undo a rollback. It is kept until somebody discards it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         if (needed := min(kept, dataset.written)) > dataset.available:
             yield Reason(
                 "rollback-without-room",
-                "Its reservation needs {needed} of free space meanwhile, and {free} are free. Free some space first, or lower its reservation.",
+                "Its reservation needs {needed} of free space meanwhile, and {free} are free. Free some "
+                "space first, or lower its reservation.",
                 needed=size_text(needed),
                 free=size_text(dataset.available),
             )
@@ -141,7 +142,8 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         written = (dataset.written if dataset else 0) + sum(snapshot.written for snapshot in newer)
         return Plan(
             summary=Message(
-                "{dataset} becomes what it was on {moment}. Folders below it that have snapshots of their own stay as they are.",
+                "{dataset} becomes what it was on {moment}. Folders below it that have snapshots of their "
+                "own stay as they are.",
                 dataset=self.dataset,
                 moment=moment,
             )
@@ -181,11 +183,13 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             yield from teardown.disk_warnings(shares)
         elif shares:
             yield Message(
-                "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open files elsewhere first."
+                "Its shares pause meanwhile. Clients that have a file of it open are disconnected. Save open "
+                "files elsewhere first."
             )
             yield from teardown.disk_warnings(shares)
         if later := self.newer_bookmarks(facts):
-            # No loss of the review, which the agent compares with its own: pages know bookmarks only some minutes later.
+            # No loss of the review, which the agent compares with its own: pages know
+            # bookmarks only some minutes later.
             yield Message(
                 "Bookmarks that are newer go too: {names}. No backup can continue from them.",
                 names=names_text(later, SHOWN),
@@ -193,18 +197,21 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         dataset = facts.dataset(self.dataset)
         if dataset and read_note(dataset):
             yield Message(
-                "Access to its files also returns to what it was then. Check it afterwards, and set it again if it has changed since."
+                "Access to its files also returns to what it was then. Check it afterwards, and set it again "
+                "if it has changed since."
             )
         if self.way_back:
             yield Message(
-                "A checkpoint of the whole pool is taken first. {costs} Discard it on the pool's page when all is well.",
+                "A checkpoint of the whole pool is taken first. {costs} Discard it on the pool's page when "
+                "all is well.",
                 costs=COSTS,
             )
         yield self.gentler_way(dataset, facts)
 
     @staticmethod
     def gentler_way(dataset: Dataset | None, facts: Facts) -> str:
-        """What to do instead. Nothing can be made from the snapshots of a copy beside it, and its files go into the original."""
+        """What to do instead. Nothing can be made from the snapshots of a copy beside it, and its
+        files go into the original."""
         mark = parse_copy_mark(dataset.copy_of) if dataset else None
         if dataset and dataset.kind == "volume":
             return (
@@ -214,11 +221,13 @@ class RollBack(SnapshotOperation, tag="roll-back"):
             )
         if mark is None:
             return Message(
-                "To restore only some files, open the snapshot and restore them from there. To keep both, make a folder from the snapshot."
+                "To restore only some files, open the snapshot and restore them from there. To keep both, "
+                "make a folder from the snapshot."
             )
         if facts.dataset_of(mark.guid):
             return Message(
-                "To restore only some files, open the snapshot and restore them from there. To keep both, choose “Restore this folder” on the page of the copy."
+                "To restore only some files, open the snapshot and restore them from there. To keep both, "
+                "choose “Restore this folder” on the page of the copy."
             )
         return Message("To keep both, choose “Restore this folder” on the page of the copy.")
 
@@ -245,7 +254,8 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         )
 
     def shares_left_paused(self, facts: Facts) -> bool:
-        """Whether approved shares are not served, because an earlier run was interrupted before it served them again."""
+        """Whether approved shares are not served, because an earlier run was interrupted
+        before it served them again."""
         dataset = facts.dataset(self.dataset)
         return dataset is not None and not teardown.all_served(facts, [dataset])
 
@@ -297,7 +307,8 @@ class RollBack(SnapshotOperation, tag="roll-back"):
         work.note(Message("{dataset} is as {snapshot} is", dataset=self.dataset, snapshot=self.snapshot))
 
     def check_newer(self, newer: list[Snapshot]) -> list[str]:
-        """Return the newer bookmarks. Raises Failed if the snapshot is gone, or a newer one appeared or cannot be destroyed."""
+        """Return the newer bookmarks. Raises Failed if the snapshot is gone, or a newer one
+        appeared or cannot be destroyed."""
         every = list(list_snapshots.list_snapshots([self.dataset]))
         found = next((snapshot for snapshot in every if snapshot.guid == self.guid), None)
         if found is None:

@@ -1,8 +1,8 @@
-"""At each start, as root, once folders, volumes and stored keys are there: serve volumes over iSCSI, and bring the files of
-the other shares to what the folders say. At each stop: let volumes go.
+"""At each start, as root, once folders, volumes and stored keys are there: serve volumes over iSCSI, and bring the
+files of the other shares to what the folders say. At each stop: let volumes go.
 
-Before the box goes down, what computers have written is brought to the disks: to them the box is a disk that keeps what it
-has accepted while they stay switched on.
+Before the box goes down, what computers have written is brought to the disks: to them the box is a disk that keeps what
+it has accepted while they stay switched on.
 """
 
 from __future__ import annotations

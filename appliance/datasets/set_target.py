@@ -1,7 +1,7 @@
 """Serve a volume over iSCSI, change how, or stop.
 
-The setting is kept with the volume and the secrets of CHAP on this box. The kernel then serves it and is asked whether it
-does; where it does not, all of it is put back.
+The setting is kept with the volume and the secrets of CHAP on this box.
+The kernel then serves it and is asked whether it does; where it does not, all of it is put back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from appliance.zfs import status, volmode
 
 
 class SetTarget(DatasetOperation, tag="set-target"):
-    """How a volume shall be served over iSCSI; without ``iscsi`` it no longer is. ``new_secret``: secrets come along."""
+    """How a volume shall be served over iSCSI; without ``iscsi`` it no longer is.
+    ``new_secret``: secrets come along."""
 
     iscsi: Iscsi | None = None
     new_secret: bool = False
@@ -94,7 +95,8 @@ class SetTarget(DatasetOperation, tag="set-target"):
             if bool(theirs.addresses) != bool(part.addresses):
                 yield Reason(
                     "portals-mixed",
-                    "{dataset} is served on {which}. The kernel serves either every volume on all addresses, or each on chosen ones.",
+                    "{dataset} is served on {which}. The kernel serves either every volume on all addresses, "
+                    "or each on chosen ones.",
                     field="addresses",
                     dataset=other.name,
                     which=Message("chosen addresses") if theirs.addresses else Message("all addresses"),
@@ -173,18 +175,21 @@ class SetTarget(DatasetOperation, tag="set-target"):
         if self.iscsi is None:
             if former:
                 yield Message(
-                    "Larder leaves volmode=dev on the volume: another computer wrote the partitions on it, so this box does not read them. To use them on this box, run as root: {command}",
+                    "Larder leaves volmode=dev on the volume: another computer wrote the partitions on it, "
+                    "so this box does not read them. To use them on this box, run as root: {command}",
                     command=shlex.join(["zfs", "inherit", "volmode", self.dataset]),
                 )
             return
         if former and former.block != self.iscsi.block:
             yield Message(
-                "The sector size changes. What is on the volume cannot be read until you set {former} bytes again. Do not let the other computer initialise or format it.",
+                "The sector size changes. What is on the volume cannot be read until you set {former} bytes "
+                "again. Do not let the other computer initialise or format it.",
                 former=former.block,
             )
         if former is None:
             yield Message(
-                "This box no longer shows the partitions on the volume (volmode=dev), not even after you stop sharing it."
+                "This box no longer shows the partitions on the volume (volmode=dev), not even after you "
+                "stop sharing it."
             )
         if self.iscsi.open_to_all:
             who = (

@@ -1,4 +1,5 @@
-"""Quotas of users and groups in a dataset. The quota of the dataset itself is one of its properties (``properties.py``)."""
+"""Quotas of users and groups in a dataset. The quota of the dataset itself is one of its
+properties (``properties.py``)."""
 
 from __future__ import annotations
 

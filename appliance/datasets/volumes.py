@@ -20,7 +20,8 @@ from appliance.shares.iscsi.targets import volume_part
 KIB, MIB = 2**10, 2**20
 BLOCKS = tuple(size * KIB for size in (4, 8, 16, 32, 64, 128))
 LARGEST = 2**62
-# A thick volume also reserves space for its metadata: zvol_volsize_to_reservation() adds indirect blocks and raidz padding.
+# A thick volume also reserves space for its metadata: zvol_volsize_to_reservation() adds
+# indirect blocks and raidz padding.
 METADATA_SHARE = 0.06
 
 
@@ -167,7 +168,11 @@ def block_of(volume: Dataset) -> int:
     return int(volume.properties["volblocksize"].value) if "volblocksize" in volume.properties else MIB
 
 
-LOOK_AGAIN = Message("It is a disk of another computer over iSCSI, which sees the new size once it looks again: on Linux with “iscsiadm -m session --rescan”, on Windows with “Rescan Disks” in Disk Management, on a Mac by connecting again.")  # fmt: skip
+LOOK_AGAIN = Message(
+    "It is a disk of another computer over iSCSI, which sees the new size once it looks again: on Linux with "
+    "“iscsiadm -m session --rescan”, on Windows with “Rescan Disks” in Disk Management, on a Mac by "
+    "connecting again."
+)
 
 
 class GrowVolume(DatasetOperation, tag="grow-volume"):

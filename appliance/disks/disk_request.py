@@ -19,8 +19,8 @@ def check_count(disks: Collection[str]) -> None:
 
 
 def ask_each(disks: Iterable[str], ask: Callable[[str], object], send: Send) -> dict[str, object]:
-    """What each disk answers. A word goes out after each: several that hang take minutes, and the client must not take that
-    for silence and lose the answers of the others."""
+    """What each disk answers. A word goes out after each: several that hang take minutes, and the client must not take
+    that for silence and lose the answers of the others."""
     found = {}
     for path in disks:
         found[path] = ask(path)
@@ -44,7 +44,8 @@ def query_smart(path: str) -> object:
 
 
 def read_report(path: str, *, timeout: float) -> str:
-    """The whole report of one disk as smartctl's JSON, as text. Only what can sleep is left asleep. Raises what ``query_disk`` does."""
+    """The whole report of one disk as smartctl's JSON, as text. Only what can sleep is left asleep.
+    Raises what ``query_disk`` does."""
     options = ["--xall", "--", path]
     if standby.is_rotating(path):
         return power_mode.query_if_awake(path, options, timeout=timeout).stdout

@@ -116,7 +116,8 @@ def disks_from(
 ) -> Iterator[Disk]:
     """The disks of an ``lsblk -J -b`` object; loop devices, CD drives and the like are passed over.
 
-    ``links`` are those of by-id, ``slots`` of by-path, ``others`` of every other folder by which a pool may know a device.
+    ``links`` are those of by-id, ``slots`` of by-path, ``others`` of every other folder by
+    which a pool may know a device.
     """
     stable = disk_links.stable_names(links)
     ports: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """The mean latency of each disk from the kernel's counters. No disk is accessed, so none wakes.
 
-``/proc/diskstats`` (Documentation/admin-guide/iostats.rst): after major, minor and name come reads completed, merged,
-sectors, milliseconds; the same four for writes. The difference of two samples gives the time of the requests between them.
+``/proc/diskstats`` (Documentation/admin-guide/iostats.rst): after major, minor and name come reads
+completed, merged, sectors, milliseconds; the same four for writes. The difference of two samples gives the
+time of the requests between them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def read_counters(text: str | None = None) -> dict[str, DiskCounters]:
 
 
 def mean_latencies(before: Mapping[str, DiskCounters], now: Mapping[str, DiskCounters]) -> dict[str, float]:
-    """Mean milliseconds per request between two samples, for disks with enough requests whose counters did not restart."""
+    """Mean milliseconds per request between two samples, for disks with enough requests whose
+    counters did not restart."""
     found = {}
     for name, counters in now.items():
         last = before.get(name)
@@ -52,7 +54,8 @@ def mean_latencies(before: Mapping[str, DiskCounters], now: Mapping[str, DiskCou
 
 
 def outlier_text(own: float | None, others: list[float]) -> str:
-    """How much slower a disk is than the others of its vdev, as a sentence; empty where it is not or nothing is known."""
+    """How much slower a disk is than the others of its vdev, as a sentence; empty where it
+    is not or nothing is known."""
     if own is None or not others:
         return ""
     usual = median(others)

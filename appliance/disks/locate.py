@@ -46,8 +46,8 @@ def find_light(name: str) -> Path | None:
 def switch_light(path: str) -> Iterator[str]:
     """Keep a light on during the body; yields the method.
 
-    ``light``: the enclosure's switch. ``perhaps``: ledctl reported no error, which it also does for an AHCI port without a
-    light, so the disk must blink as well. ``blink``: there is only the disk's own light.
+    ``light``: the enclosure's switch. ``perhaps``: ledctl reported no error, which it also does for an AHCI port
+    without a light, so the disk must blink as well. ``blink``: there is only the disk's own light.
     """
     name = kernel_name(path)
     if switch := find_light(name):
@@ -94,7 +94,8 @@ def blink_by_command(path: str) -> None:
 
 
 def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
-    """Read from the disk in a rhythm for ``seconds``; returns the blocks read. Raises Failed where it cannot be opened."""
+    """Read from the disk in a rhythm for ``seconds``; returns the blocks read.
+    Raises Failed where it cannot be opened."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
@@ -109,7 +110,8 @@ def blink_disk(path: str, *, seconds: float = SECONDS) -> int:
                     time.sleep(min(1 - passed % 1, max(seconds - passed, 0)))
                     continue
                 try:
-                    read += os.preadv(handle, [buffer], random.randrange(blocks) * BLOCK) > 0  # noqa: S311  # a place to read
+                    # a place to read
+                    read += os.preadv(handle, [buffer], random.randrange(blocks) * BLOCK) > 0  # noqa: S311
                 except OSError:
                     # A failing disk blinks too: its light is on while it retries.
                     time.sleep(0.05)

@@ -1,8 +1,9 @@
 """Query disks by smartctl without waking one that sleeps.
 
-``smartctl -n standby`` says SLEEP of every disk that does not answer when asked for its power mode (ataprint.cpp, scsiprint.cpp),
-also of one whose USB case does not pass that command on. Only a command of the host puts a disk into that mode, and its next
-work ends it. So such a disk counts as asleep only while the kernel's counter of its requests stands still.
+``smartctl -n standby`` says SLEEP of every disk that does not answer when asked for its power mode
+(ataprint.cpp, scsiprint.cpp), also of one whose USB case does not pass that command on. Only a command of the
+host puts a disk into that mode, and its next work ends it. So such a disk counts as asleep only while the
+kernel's counter of its requests stands still.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ log = logging.getLogger(__name__)
 
 
 class WorkNote(msgspec.Struct, frozen=True):
-    """What the last reading of a disk without a power mode found: its requests until then, and whether it had worked."""
+    """What the last reading of a disk without a power mode found: its requests until then,
+    and whether it had worked."""
 
     requests: int
     worked: bool
 
 
 def query_if_awake(path: str, options: Sequence[str], *, timeout: float) -> Result:
-    """Run smartctl with these options unless the disk sleeps, which its answer says then. Raises what ``query_disk`` does."""
+    """Run smartctl with these options unless the disk sleeps, which its answer says then.
+    Raises what ``query_disk`` does."""
     result = query.query_disk(path, [*SMARTCTL, *GENTLY, *options], timeout=timeout)
     if smart_answer.is_mode_unsure(smart_answer.parse_json(result.stdout)) and has_worked(path):
         return query.query_disk(path, [*SMARTCTL, *options], timeout=timeout)

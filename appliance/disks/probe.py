@@ -1,8 +1,8 @@
 """Read what a disk holds from the disk itself, directly before something is written to it.
 
 The inventory uses udev's database, which is empty where udev could not read the disk and does not know data without a
-signature (VeraCrypt, plain dm-crypt, a raw database). So an empty disk must have no signature and only zeros at both ends.
-Reading wakes a sleeping disk, so nothing here runs on a schedule.
+signature (VeraCrypt, plain dm-crypt, a raw database). So an empty disk must have no signature and only zeros at both
+ends. Reading wakes a sleeping disk, so nothing here runs on a schedule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ UNREADABLE = Use("unreadable", Message("cannot be read, so its content is unknow
 
 
 def inspect_disk(disk: Disk) -> Use | None:
-    """What a disk holds that the inventory takes for empty; None where it is empty. Has udev reread a disk that it misjudged."""
+    """What a disk holds that the inventory takes for empty; None where it is empty.
+    Has udev reread a disk that it misjudged."""
     try:
         status, words = read_signature(disk.path)
         if status not in {0, NOTHING, AMBIVALENT}:
@@ -34,7 +35,10 @@ def inspect_disk(disk: Disk) -> Use | None:
         if kind := words.get("TYPE") or words.get("PTTYPE"):
             # The next reading of the inventory then shows it, so the operation can be reviewed again.
             udev.reread_disks([disk.path])
-            return Use("differs", Message("holds {kind} data that the system had not noticed (try again in a minute)", kind=kind[:30]))  # fmt: skip
+            return Use(
+                "differs",
+                Message("holds {kind} data that the system had not noticed (try again in a minute)", kind=kind[:30]),
+            )
         return UNKNOWN if status == AMBIVALENT else inspect_ends(disk.path, disk.size)
     except Failed:
         return UNREADABLE

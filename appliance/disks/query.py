@@ -1,9 +1,9 @@
 """Run commands that query a disk one at a time, and none while an earlier one hangs.
 
-A command that waits in the kernel cannot be killed, so it outlives the process that started it. Each disk name has a file in
-memory that is locked (flock) during a query. The command inherits the lock, and the kernel releases it when the last holder
-has ended. So the agent needs no memory across its processes, reused process ids do no harm, and at most one command hangs per
-disk.
+A command that waits in the kernel cannot be killed, so it outlives the process that started it. Each disk name has a
+file in memory that is locked (flock) during a query. The command inherits the lock, and the kernel releases it when
+the last holder has ended. So the agent needs no memory across its processes, reused process ids do no harm, and at
+most one command hangs per disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LONGEST_NOTE = 4096
 
 
 class Note(msgspec.Struct, frozen=True):
-    """The content of the file during a query: since when an answer is due, and until when to wait on the monotonic clock."""
+    """The content of the file during a query: since when an answer is due, and until when to
+    wait on the monotonic clock."""
 
     since: datetime
     until: float

@@ -16,7 +16,10 @@ from appliance.formatting import disk_label
 from appliance.message import Message
 from appliance.operation import Operation, Plan, Step, Work, never
 
-TOLD = {"short": Message("It checks the electronics and reads a small part of the disk."), "long": Message("It reads the whole disk. The disk answers a little slower meanwhile; a restart ends the test.")}  # fmt: skip
+TOLD = {
+    "short": Message("It checks the electronics and reads a small part of the disk."),
+    "long": Message("It reads the whole disk. The disk answers a little slower meanwhile; a restart ends the test."),
+}
 
 
 class StartSelfTest(Operation, tag="start-self-test"):
@@ -74,7 +77,8 @@ class StartSelfTest(Operation, tag="start-self-test"):
         return [] if self.wake else ["-n", "standby"]
 
     def act(self, work: Work) -> None:
-        """Start the test unless one runs. Bits 1 to 4 of smartctl's exit status say that the disk refused it (smartctl(8))."""
+        """Start the test unless one runs. Bits 1 to 4 of smartctl's exit status say that the disk
+        refused it (smartctl(8))."""
         answer = read_selftests(self.disk, wake=self.wake)
         if smart_answer.is_asleep(answer):
             work.note(Message("The disk is sleeping and is not woken. It is tested another night."))

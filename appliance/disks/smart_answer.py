@@ -1,4 +1,5 @@
-"""The shape of ``smartctl --json=o``: sections, text, counts, messages, exit status, and whether the disk sleeps. Nothing here raises."""
+"""The shape of ``smartctl --json=o``: sections, text, counts, messages, exit status, and whether the disk sleeps.
+Nothing here raises."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import Any
 COLDEST, HOTTEST = 1, 120  # °C
 OPEN_FAILED, COMMAND_FAILED = 2, 4  # bits of smartctl's exit status
 LARGEST_FIGURE = 2**63  # what a database column can hold
-# smartctl's words of ATA and SCSI power modes (ataprint.cpp, scsiprint.cpp 7.4): STANDBY_Y, STANDBY BY TIMER, LOW POWER, …
+# smartctl's words of ATA and SCSI power modes (ataprint.cpp, scsiprint.cpp 7.4):
+# STANDBY_Y, STANDBY BY TIMER, LOW POWER, …
 SLEEP_MODE = re.compile(r"Device is in (STANDBY|SLEEP|LOW POWER)")
 
 

@@ -1,4 +1,5 @@
-"""Wait for udev, which makes the stable names of disks and partitions, have the kernel reread a disk, or keep udev from it."""
+"""Wait for udev, which makes the stable names of disks and partitions, have the kernel reread a
+disk, or keep udev from it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def settle_udev() -> None:
 def reread_disks(disks: Sequence[str]) -> None:
     """Have the kernel and udev drop partitions and signatures that are no longer on these disks, given by by-id paths.
 
-    A process that has an old partition open, most often udev itself, keeps the kernel from dropping it, so this retries.
+    A process that has an old partition open, most often udev itself, keeps the kernel from
+    dropping it, so this retries.
     """
     waiting = list(disks)
     for _ in range(LOOKS):
@@ -52,8 +54,8 @@ def unwatched(disks: Sequence[str]) -> Iterator[None]:
     (60-block.rules, ``OPTIONS+="watch"``). Who has just partitioned the disk then does not find what he made. A rule of
     the boot turns that off for these disks alone; their events are handled as before.
 
-    Without a udev (in a container), or for paths that are no disks of this box, it does nothing. What is left behind by a
-    process that was killed ends with the next boot, or with the next call: see ``forget_unwatched``.
+    Without a udev (in a container), or for paths that are no disks of this box, it does nothing. What is left behind by
+    a process that was killed ends with the next boot, or with the next call: see ``forget_unwatched``.
     """
     names = sorted({Path(disk).resolve().name for disk in disks})
     names = [name for name in names if (BLOCK / name).exists()]
@@ -85,8 +87,8 @@ def forget_unwatched() -> None:
 
 
 def apply_rules(names: Iterable[str]) -> None:
-    """Have udev read its rules again and go through the events of these disks and their partitions. Never raises: the work
-    between has its own errors, and a disk that is gone has no events."""
+    """Have udev read its rules again and go through the events of these disks and their partitions.
+    Never raises: the work between has its own errors, and a disk that is gone has no events."""
     disks = [BLOCK / name for name in names]
     paths = [str(path) for disk in disks for path in (disk, *(part.parent for part in disk.glob("*/partition")))]
     for argv in (

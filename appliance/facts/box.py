@@ -1,6 +1,7 @@
 """Facts about the box as frozen values. Collectors read them, rows store them, operations are planned from them.
 
-Users and shares are in ``sharing.py``, datasets and snapshots in ``datasets.py``, pools not in use in ``importable.py``.
+Users and shares are in ``sharing.py``, datasets and snapshots in ``datasets.py``, pools not
+in use in ``importable.py``.
 
 Bytes are ``int``, times are aware datetimes, guids are ``int`` (ZFS's 64 bits). Nothing here reads anything.
 """

@@ -1,7 +1,7 @@
 """The record of a box, on its pools and beside its copies: validated when read, because anybody may have written it.
 
-Users and groups have the numbers that own the files, folders the settings that a copy does not carry. Its secrets lie beside
-it, sealed (``recovery/seal.py``).
+Users and groups have the numbers that own the files, folders the settings that a copy does not carry.
+Its secrets lie beside it, sealed (``recovery/seal.py``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def malformed() -> Reason:
 
 
 def too_new() -> Reason:
-    return Reason("record-too-new", "That record was written by a newer version of Larder. Update this box, then try again.")  # fmt: skip
+    return Reason(
+        "record-too-new", "That record was written by a newer version of Larder. Update this box, then try again."
+    )
 
 
 class RecordedUser(StrictStruct):
@@ -84,8 +86,8 @@ class RecordedFolder(StrictStruct):
 
 
 class BoxRecord(StrictStruct):
-    """``box`` is the id of the box, ``written`` in seconds since 1970. ``next_uid``, ``next_gid``: no number below was ever
-    free again. ``samba_sid``: who the box is for Windows."""
+    """``box`` is the id of the box, ``written`` in seconds since 1970.
+    ``next_uid``, ``next_gid``: no number below was ever free again. ``samba_sid``: who the box is for Windows."""
 
     version: int
     box: str

@@ -6,8 +6,8 @@ import msgspec
 
 
 class Cleanup(msgspec.Struct, frozen=True):
-    """Bytes. ``freed``: what the topmost dataset uses less once all of it is done, which is less than the sum of the others
-    where a reservation keeps some of it."""
+    """Bytes. ``freed``: what the topmost dataset uses less once all of it is done, which is less than the sum of the
+    others where a reservation keeps some of it."""
 
     freed: int = 0
     snapshots: int = 0  # held only by snapshots that can be destroyed, without those of old copies

@@ -6,7 +6,8 @@ import msgspec
 
 
 class CopyMark(msgspec.Struct, frozen=True):
-    """``guid``: of the original, 0 for the folder that copies lie in. ``raw``: sent encrypted as it is. Neither changes."""
+    """``guid``: of the original, 0 for the folder that copies lie in. ``raw``: sent encrypted as it is.
+    Neither changes."""
 
     guid: int
     raw: bool

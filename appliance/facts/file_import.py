@@ -24,7 +24,8 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class ImportResult(msgspec.Struct, frozen=True):
-    """How a run ended: ``different`` files were not as at the source when both were compared, ``missed`` could not be copied."""
+    """How a run ended: ``different`` files were not as at the source when both were compared,
+    ``missed`` could not be copied."""
 
     at: datetime
     compared: int = 0  # files; 0: they were not compared
@@ -33,12 +34,12 @@ class ImportResult(msgspec.Struct, frozen=True):
 
 
 class FileImport(msgspec.Struct, frozen=True):
-    """``path`` on the other NAS goes into the folder ``dataset``, known by its ``guid``. ``existing``: what happens to files that
-    are here already: ``none`` where there may be none, ``keep``, or ``newer`` where the source's newer version takes their place
-    and the older one is kept. ``began``: files were copied already.
+    """``path`` on the other NAS goes into the folder ``dataset``, known by its ``guid``. ``existing``: what happens to
+    files that are here already: ``none`` where there may be none, ``keep``, or ``newer`` where the source's newer
+    version takes their place and the older one is kept. ``began``: files were copied already.
 
-    ``protocol``: the kind of source, ``ssh``, ``smb``, ``nfs`` or ``rsync``. ``user`` is empty where nobody signs in. With ``smb`` and
-    ``rsync`` the first part of ``path`` is the share or module. Only ``ssh`` has host keys.
+    ``protocol``: the kind of source, ``ssh``, ``smb``, ``nfs`` or ``rsync``. ``user`` is empty where nobody signs in.
+    With ``smb`` and ``rsync`` the first part of ``path`` is the share or module. Only ``ssh`` has host keys.
 
     ``host_key``, ``offered_key``, ``problem`` are as those of ``Remote``. ``found`` is what the latest dry run said.
     """

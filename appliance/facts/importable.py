@@ -22,7 +22,8 @@ class Rewind(msgspec.Struct, frozen=True):
 
     as_of: str
     lost: str = ""
-    # Where ZFS promises none of the last moments: the oldest one on the disks. ``as_of`` is then the best that can come.
+    # Where ZFS promises none of the last moments: the oldest one on the disks.
+    # ``as_of`` is then the best that can come.
     at_worst: str = ""
 
     @property

@@ -12,11 +12,11 @@ DAYS = 7  # without a sign of the other box, after which its owner wants to know
 
 
 class Receiver(msgspec.Struct, frozen=True):
-    """``root``: the folder that its copies lie in, known by its ``guid``. ``public_key``: what the other box signs in with, as
-    ``ssh-ed25519 AAAA…``, and ``sender`` its name for itself; both empty until it was paired.
+    """``root``: the folder that its copies lie in, known by its ``guid``. ``public_key``: what the other box signs in
+    with, as ``ssh-ed25519 AAAA…``, and ``sender`` its name for itself; both empty until it was paired.
 
-    ``keep``: how many of its copies stay, None for all. ``days``: how long it may be silent before that is an alert, 0: for
-    ever. ``seen``: when it last signed in, as the inventory knows; not part of what the agent notes.
+    ``keep``: how many of its copies stay, None for all. ``days``: how long it may be silent before that is an alert, 0:
+    for ever. ``seen``: when it last signed in, as the inventory knows; not part of what the agent notes.
 
     ``code_until``: until when a code can be typed there; None where none was shown, or it was used or cancelled.
     """

@@ -15,9 +15,10 @@ from appliance.message import message_of
 class Remote(msgspec.Struct, frozen=True):
     """``root``: the dataset there that copies lie in. ``public_key``: of the key that this box signs in with.
 
-    ``host_key`` is the one that the owner has confirmed, ``offered_key`` another one that the computer showed last; each as
-    ``ssh-ed25519 AAAA…``, empty where there is none. ``problem`` is what the last test said; empty: it was ready.
-    ``restore_problem``: why copies cannot be brought back from there, as it said last; backups go there all the same.
+    ``host_key`` is the one that the owner has confirmed, ``offered_key`` another one that the computer showed
+    last; each as ``ssh-ed25519 AAAA…``, empty where there is none. ``problem`` is what the last test said;
+    empty: it was ready. ``restore_problem``: why copies cannot be brought back from there, as it said last;
+    backups go there all the same.
     """
 
     id: str

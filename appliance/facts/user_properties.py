@@ -1,4 +1,5 @@
-"""The names of Larder's own ZFS properties, zfsprops(7) "User Properties", and of its holds: they move with the disks."""
+"""The names of Larder's own ZFS properties, zfsprops(7) "User Properties", and of its holds:
+they move with the disks."""
 
 from __future__ import annotations
 

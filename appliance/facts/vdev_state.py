@@ -1,8 +1,9 @@
 """The states of vdevs and pools as ZFS spells them: what each means, and the word that pages show for it.
 
-ZFS names the state of a vdev in ``zpool_state_to_name()`` (OpenZFS 2.3, lib/libzfs/libzfs_pool.c); AVAIL and INUSE are those of
-spares, SUSPENDED is only a pool's. Events and the JSON of ``zpool status`` spell a vdev's state by the names of the enum instead
-(``vdev_state_str`` in cmd/zpool/zpool_main.c): a missing disk is CANT_OPEN there, where the text says UNAVAIL.
+ZFS names the state of a vdev in ``zpool_state_to_name()`` (OpenZFS 2.3, lib/libzfs/libzfs_pool.c); AVAIL and INUSE
+are those of spares, SUSPENDED is only a pool's. Events and the JSON of ``zpool status`` spell a vdev's state by
+the names of the enum instead (``vdev_state_str`` in cmd/zpool/zpool_main.c): a missing disk is CANT_OPEN there,
+where the text says UNAVAIL.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def scratch_folder(name: bytes, folder: int) -> Iterator[int]:
     """A descriptor of a new, empty folder that nobody but root may enter; it is removed afterwards.
 
-    What an earlier run left under that name is removed before. Raises Failed where something else has the name, OSError.
+    What an earlier run left under that name is removed before.
+    Raises Failed where something else has the name, OSError.
     """
     remove_leftover(name, folder)
     os.mkdir(name, MODE, dir_fd=folder)
@@ -43,8 +44,8 @@ def scratch_folder(name: bytes, folder: int) -> Iterator[int]:
 def remove_leftover(name: bytes, folder: int) -> None:
     """Remove what an earlier run left under that name in ``folder``, with all that is in it; links are not followed.
 
-    It is Larder's where it is a folder of root's own that nobody else may enter, in the same dataset. Everything else stays:
-    Failed, with its name. Raises OSError.
+    It is Larder's where it is a folder of root's own that nobody else may enter, in the same dataset.
+    Everything else stays: Failed, with its name. Raises OSError.
     """
     try:
         handle = os.open(name, FOLDER, dir_fd=folder)
@@ -55,7 +56,8 @@ def remove_leftover(name: bytes, folder: int) -> None:
     try:
         if not is_own(handle, folder):
             raise in_the_way(name)
-        # By the descriptor that was looked at: whoever may write in the folder could put another in its place meanwhile.
+        # By the descriptor that was looked at: whoever may write in the folder could put
+        # another in its place meanwhile.
         with os.scandir(handle) as entries:
             inside = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
         for entry, is_folder in inside:
@@ -69,8 +71,8 @@ def remove_leftover(name: bytes, folder: int) -> None:
 
 
 def is_own(handle: int, folder: int) -> bool:
-    """Whether an open folder is as ``scratch_folder`` makes it. The owner alone says nothing: folders of users who may no longer
-    change them are given to root."""
+    """Whether an open folder is as ``scratch_folder`` makes it.
+    The owner alone says nothing: folders of users who may no longer change them are given to root."""
     found = os.fstat(handle)
     return found.st_uid == os.geteuid() and is_private(found) and found.st_dev == os.fstat(folder).st_dev
 
@@ -81,7 +83,8 @@ def is_private(found: os.stat_result) -> bool:
 
 
 def is_scratch(name: str, found: os.stat_result) -> bool:
-    """Whether a folder of that name is a scratch folder that may be in use: root's own, and closed to everybody else."""
+    """Whether a folder of that name is a scratch folder that may be in use: root's own, and
+    closed to everybody else."""
     is_folder_of_root = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
     return is_folder_of_root and is_private(found) and SCRATCH.fullmatch(name) is not None
 

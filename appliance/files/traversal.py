@@ -30,8 +30,8 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 class OpenEntry(msgspec.Struct, frozen=True):
-    """An open folder or regular file. ``link`` is a path to it that stays valid when it is renamed. ``name``: the one it was
-    found under; empty for the root."""
+    """An open folder or regular file. ``link`` is a path to it that stays valid when it is renamed.
+    ``name``: the one it was found under; empty for the root."""
 
     handle: int
     status: os.stat_result
@@ -76,8 +76,8 @@ def dataset_of(handle: int) -> str:
 
 
 def read_mounts() -> list[str]:
-    """The lines of the kernel's mount table. A folder's name need not be UTF-8, its other bytes come as surrogates, and it may
-    hold any line break but the one of the table."""
+    """The lines of the kernel's mount table. A folder's name need not be UTF-8, its other bytes come as surrogates, and
+    it may hold any line break but the one of the table."""
     return MOUNTS.read_bytes().decode(errors="surrogateescape").rstrip("\n").split("\n")
 
 

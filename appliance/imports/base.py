@@ -62,7 +62,12 @@ def check_folder(dataset: Dataset | None, name: str, facts: Facts) -> Iterator[R
     if dataset is None or dataset.kind != "filesystem":
         yield reasons.dataset_missing(name).with_field("dataset")
     elif parse_copy_mark(dataset.copy_of):
-        yield Reason("import-into-copy", "{dataset} is the copy of a backup. Choose another folder.", field="dataset", dataset=name)  # fmt: skip
+        yield Reason(
+            "import-into-copy",
+            "{dataset} is the copy of a backup. Choose another folder.",
+            field="dataset",
+            dataset=name,
+        )
     elif dataset.locked:
         yield reasons.dataset_locked(name).with_field("dataset")
     elif refusal := system_datasets.reason_against(dataset, facts.datasets):
@@ -77,7 +82,8 @@ def check_folder(dataset: Dataset | None, name: str, facts: Facts) -> Iterator[R
 def open_folder(task: FileImport) -> Iterator[int]:
     """A descriptor of the top of the folder that is copied into. Raises Refused, Failed.
 
-    It is opened in the mount namespace of this request alone, where the sandbox is made: what is of another one cannot be bound.
+    It is opened in the mount namespace of this request alone, where the sandbox is made: what is of
+    another one cannot be bound.
     """
     private_mount.enter_own_namespace()
     dataset = listing.dataset_now(task.dataset)
@@ -90,8 +96,8 @@ def open_folder(task: FileImport) -> Iterator[int]:
 
 
 class ImportSession(msgspec.Struct, frozen=True):
-    """Folder and source, side by side in the sandbox. ``words`` run a command in there; ``check`` raises SourceAway where the other
-    NAS went away meanwhile."""
+    """Folder and source, side by side in the sandbox. ``words`` run a command in there;
+    ``check`` raises SourceAway where the other NAS went away meanwhile."""
 
     words: list[str]
     check: Callable[[], None]
@@ -99,7 +105,8 @@ class ImportSession(msgspec.Struct, frozen=True):
 
 @contextmanager
 def open_session(task: FileImport, handle: int, *, writable: bool) -> Iterator[ImportSession]:
-    """What rsync needs to read the source of an import into the folder that ``open_folder`` has opened. Raises Failed."""
+    """What rsync needs to read the source of an import into the folder that ``open_folder`` has opened.
+    Raises Failed."""
     source = source_of(task)
 
     def furnish(place: Path) -> None:

@@ -33,7 +33,10 @@ def write_report(
         f"Import of {task.source} into {task.dataset}",
         f"Ended {result.at.astimezone(schedule.box_zone()):%Y-%m-%d %H:%M %Z}",
         "",
-        f"{count.files} files ({size_text(count.size)}), {count.folders} folders and {count.links} links at the source.",
+        (
+            f"{count.files} files ({size_text(count.size)}), {count.folders} folders and {count.links} links at "
+            "the source."
+        ),
         f"{count.new} files ({size_text(count.new_size)}) were to be copied.",
         f"{result.compared} files were compared, {result.different} are not as at the source."
         if result.compared

@@ -12,12 +12,25 @@ from appliance.imports.sandbox import FOLDER
 from appliance.imports.sources import source_of
 from appliance.message import Message
 
-# Folders of the other NAS's own: snapshots, thumbnails, recycle bins, what a check of the disk has found. At every depth,
-# because ``--one-file-system`` does not keep rsync out of snapshots that are not mounted yet.
+# Folders of the other NAS's own: snapshots, thumbnails, recycle bins, what a check of the disk has found.
+# At every depth, because ``--one-file-system`` does not keep rsync out of snapshots that are not mounted yet.
 LEFT_OUT = (
-    ".zfs", ".snapshot", ".snapshots", "#snapshot", "@Recently-Snapshot", "~snapshot", "@eaDir", "#recycle", "@Recycle",
-    ".@__thumb", "@tmp", "#tmp", ".AppleDB", ".TemporaryItems", "lost+found",
-)  # fmt: skip
+    ".zfs",
+    ".snapshot",
+    ".snapshots",
+    "#snapshot",
+    "@Recently-Snapshot",
+    "~snapshot",
+    "@eaDir",
+    "#recycle",
+    "@Recycle",
+    ".@__thumb",
+    "@tmp",
+    "#tmp",
+    ".AppleDB",
+    ".TemporaryItems",
+    "lost+found",
+)
 TRASH = ".Trash-*"
 PARTIAL = ".larder-partial"  # in each folder: what has arrived of a file
 SCRATCH = ".larder-importing"  # at the top: files that are not complete
@@ -34,7 +47,8 @@ OUTSIDE = re.compile(rb'^ignoring unsafe symlink "(.*)" -> "(.*)"$')
 
 
 def filters() -> Iterator[str]:
-    yield "--filter=-x! user.*"  # of the attributes only those of users: others name the users of the other NAS, or give rights
+    # of the attributes only those of users: others name the users of the other NAS, or give rights
+    yield "--filter=-x! user.*"
     for name in (*LEFT_OUT, TRASH, PARTIAL, SCRATCH, f"{REPLACED}*"):
         yield f"--filter=- {name}/"
 
@@ -75,10 +89,16 @@ def existing_options(task: FileImport, moment: str) -> list[str]:
 
 
 def count_argv(task: FileImport) -> list[str]:
-    """A dry run that lists everything, and at the source what is left out. ``--ignore-existing`` would not list what is here."""
+    """A dry run that lists everything, and at the source what is left out.
+    ``--ignore-existing`` would not list what is here."""
     update = ["--update"] if task.existing == "newer" else []
-    # The side that reads the source says what is left out: the other NAS, or rsync itself where the source is mounted here.
-    hiding = ["--debug=FILTER1", "-M--debug=FILTER0"] if source_of(task).is_mounted else ["--debug=FILTER0", "-M--debug=FILTER1"]  # fmt: skip
+    # The side that reads the source says what is left out: the other NAS, or rsync itself where
+    # the source is mounted here.
+    hiding = (
+        ["--debug=FILTER1", "-M--debug=FILTER0"]
+        if source_of(task).is_mounted
+        else ["--debug=FILTER0", "-M--debug=FILTER1"]
+    )
     return rsync_argv(
         task,
         [
@@ -116,8 +136,8 @@ class Lines:
 
 
 class RsyncListing(msgspec.Struct):
-    """What a dry run lists. ``new``: files that would be copied, only those that are not here where ``keeps``; ``different``
-    names what is not as at the source."""
+    """What a dry run lists. ``new``: files that would be copied, only those that are not here where ``keeps``;
+    ``different`` names what is not as at the source."""
 
     files: int = 0
     folders: int = 0
@@ -203,6 +223,7 @@ def complaints(said: str) -> list[str]:
 
 
 def vanished(said: str) -> list[str]:
-    """The files that were deleted at the source while it was read. That is no fault: what is not there is not copied."""
+    """The files that were deleted at the source while it was read.
+    That is no fault: what is not there is not copied."""
     lines = [line.partition(GONE)[2].strip() for line in said.splitlines() if line.startswith(GONE)]
     return list(dict.fromkeys(lines))

@@ -1,10 +1,11 @@
-"""What rsync can reach while it talks to another NAS: the program itself, the folder, the key of this import, and the network.
+"""What rsync can reach while it talks to another NAS: the program itself, the folder, the key of
+this import, and the network.
 
-The other NAS decides what rsync reads, and rsync has had holes that let a hostile server write outside of its folder. It has to
-run as root, since files may belong to several users. So it runs in a root folder of its own that has nothing of the box but
-``/usr``, some files of ``/etc`` without secrets, and the one folder, with six capabilities and no processes but its own. The mounts
-are made in the mount namespace of this request alone, and end with it. What the kind of source needs (a key, a password, the mounted
-share) is put in by ``furnish``.
+The other NAS decides what rsync reads, and rsync has had holes that let a hostile server write outside of its folder.
+It has to run as root, since files may belong to several users. So it runs in a root folder of its own that has nothing
+of the box but ``/usr``, some files of ``/etc`` without secrets, and the one folder, with six capabilities and no
+processes but its own. The mounts are made in the mount namespace of this request alone, and end with it. What the kind
+of source needs (a key, a password, the mounted share) is put in by ``furnish``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ ETC = ("passwd", "group", "nsswitch.conf", "hosts", "resolv.conf", "host.conf", 
 DEVICES = ("null", "urandom", "random")
 LINKS = ("bin", "sbin", "lib", "lib64")  # into /usr on Debian
 AVAHI = Path("/run/avahi-daemon")  # names that end in .local
-# chown, fowner: owners. dac_override: folders of all. set*: ssh runs as larder-ssh. Neither mknod, setfcap nor sys_admin.
+# chown, fowner: owners. dac_override: folders of all. set*: ssh runs as larder-ssh.
+# Neither mknod, setfcap nor sys_admin.
 CAPABILITIES = ("chown", "dac_override", "fowner", "setuid", "setgid", "setpcap")
 
 
@@ -44,10 +46,21 @@ def enter(handle: int, furnish: Callable[[Path], None], *, writable: bool) -> It
     try:
         fill(handle, furnish, writable=writable)
         yield [
-            "unshare", "--pid", "--fork", "--kill-child", "--ipc", f"--root={PLACE}", "--wd=/", "--",
-            "setpriv", f"--bounding-set=-all,{','.join(f'+{one}' for one in CAPABILITIES)}", "--inh-caps=-all", "--clear-groups",
-            "--no-new-privs", "--",
-        ]  # fmt: skip
+            "unshare",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--ipc",
+            f"--root={PLACE}",
+            "--wd=/",
+            "--",
+            "setpriv",
+            f"--bounding-set=-all,{','.join(f'+{one}' for one in CAPABILITIES)}",
+            "--inh-caps=-all",
+            "--clear-groups",
+            "--no-new-privs",
+            "--",
+        ]
     except OSError as error:
         raise Failed(Message("A place for the import could not be made"), error.strerror or "") from error
     finally:
@@ -73,8 +86,8 @@ def fill(handle: int, furnish: Callable[[Path], None], *, writable: bool) -> Non
         bind(AVAHI, PLACE / str(AVAHI)[1:], MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     furnish(PLACE)
     only_read = 0 if writable else MS_RDONLY
-    # Through the descriptor, so whoever may write above the folder cannot put another one in its place. Not recursively: what
-    # is mounted below it is another folder.
+    # Through the descriptor, so whoever may write above the folder cannot put another one in its place.
+    # Not recursively: what is mounted below it is another folder.
     bind(f"/proc/self/fd/{handle}/.", PLACE / FOLDER[1:], only_read | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     mount(b"none", PLACE, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, data=b"mode=755,size=16m")
 

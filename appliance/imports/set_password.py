@@ -17,7 +17,8 @@ from appliance.operation import Plan, Step, Work, never
 
 
 class SetImportPassword(ImportOperation, tag="set-import-password"):
-    """Store another password. It is sent only to the computer that the import already signs in at, so it needs no proof."""
+    """Store another password. It is sent only to the computer that the import already signs in
+    at, so it needs no proof."""
 
     needs_proof = never
 
@@ -40,11 +41,13 @@ class SetImportPassword(ImportOperation, tag="set-import-password"):
     def plan(self, facts: Facts) -> Plan:
         task = self.find(facts)
         return Plan(
-            summary=Message("From now on Larder signs in at {host} as {user} with this password.", host=task.host, user=task.user),
+            summary=Message(
+                "From now on Larder signs in at {host} as {user} with this password.", host=task.host, user=task.user
+            ),
             steps=(Step("store", Message("Store the password"), f"write {password_file(self.task)}", self.store),),
             identity={"operation": msgspec.to_builtins(self), "host": task.host, "user": task.user},
             undo=Message("It can be changed again."),
-        )  # fmt: skip
+        )
 
     def store(self, work: Work) -> None:
         write_password(self.task, work.secret())

@@ -33,7 +33,8 @@ PART = re.compile(r"#?[\w .+,@()=~:-]+")
 
 
 def check_path(path: str, *, field: str = "path") -> str:
-    """The path of a folder on another computer: absolute, so that it is never read as an option or a daemon's module. Raises Refused."""
+    """The path of a folder on another computer: absolute, so that it is never read as an option or a daemon's module.
+    Raises Refused."""
     parts = path.removesuffix("/").split("/")[1:]
     if (
         not parts
@@ -45,7 +46,8 @@ def check_path(path: str, *, field: str = "path") -> str:
         raise Refused(
             Reason(
                 "import-path-invalid",
-                "Enter the folder's whole path there, for example /volume1/photos, without signs such as * ? ; and quotes.",
+                "Enter the folder's whole path there, for example /volume1/photos, without signs such as * ? "
+                "; and quotes.",
                 field=field,
             )
         )
@@ -60,7 +62,8 @@ def check_share_path(path: str, *, field: str = "path") -> str:
         raise Refused(
             Reason(
                 "import-share-invalid",
-                "Enter the name of the share or module, or a folder in it, for example photos or photos/2019, without signs such as * ? ; and quotes.",
+                "Enter the name of the share or module, or a folder in it, for example photos or "
+                "photos/2019, without signs such as * ? ; and quotes.",
                 field=field,
             )
         ) from None
@@ -116,7 +119,8 @@ def password_file(key: str) -> Path:
 
 
 def write_password(key: str, password: str) -> None:
-    """Store the password for root alone, as the keys of ssh are: an import that was interrupted has to go on without anybody. Raises Failed."""
+    """Store the password for root alone, as the keys of ssh are: an import that was interrupted has to go on
+    without anybody. Raises Failed."""
     settings.write_file(password_file(key), password, mode=0o600)
     settings.remove_leftovers(key)
 

@@ -51,11 +51,13 @@ class TestImport(ImportOperation, tag="test-import"):
         task = self.find(facts)
         return Plan(
             title=Message("Test the import from {host}", host=task.host),
-            summary=Message("Larder asks {host} for the list of files in {path}. Nothing is copied.", host=task.host, path=task.path),
+            summary=Message(
+                "Larder asks {host} for the list of files in {path}. Nothing is copied.", host=task.host, path=task.path
+            ),
             steps=(Step("test", Message("Count what would be copied"), shown(rsync.count_argv(task)), self.test),),
             identity={"operation": msgspec.to_builtins(self), "host_key": task.host_key},
             undo=Message("Nothing is changed."),
-        )  # fmt: skip
+        )
 
     def test(self, work: Work) -> None:
         task = find_import(self.task)
@@ -152,12 +154,28 @@ def explain(task: FileImport, result: command.Result) -> Failed:
     """Why rsync did not list or copy anything, from its status and its words."""
     said = result.stderr
     for pattern, what, advice in (
-        ("No space left on device|Disk quota exceeded", Message("{dataset} is full", dataset=task.dataset), Message("Make room. What was copied stays.")),
-        ("rsync: command not found|rsync: not found|rsync: No such file", Message("{host} has no rsync", host=task.host), Message("Install it there, or switch on its rsync service.")),
+        (
+            "No space left on device|Disk quota exceeded",
+            Message("{dataset} is full", dataset=task.dataset),
+            Message("Make room. What was copied stays."),
+        ),
+        (
+            "rsync: command not found|rsync: not found|rsync: No such file",
+            Message("{host} has no rsync", host=task.host),
+            Message("Install it there, or switch on its rsync service."),
+        ),
         ("change_dir", no_folder(task), Message("Look at the path, and at the rights of that user there.")),
-        ("unknown option", Message("The rsync of {host} is too old", host=task.host), Message("It needs rsync 3.1 or later.")),
-        ("protocol version mismatch", Message("{host} prints text before rsync starts", host=task.host), Message("Look at what the shell of that user prints when it starts.")),
-    ):  # fmt: skip
+        (
+            "unknown option",
+            Message("The rsync of {host} is too old", host=task.host),
+            Message("It needs rsync 3.1 or later."),
+        ),
+        (
+            "protocol version mismatch",
+            Message("{host} prints text before rsync starts", host=task.host),
+            Message("Look at what the shell of that user prints when it starts."),
+        ),
+    ):
         if any(one in said for one in pattern.split("|")):
             return Failed(what, advice)
     if found := source_of(task).explain(task, result):

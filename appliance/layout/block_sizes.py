@@ -1,4 +1,5 @@
-"""What each block size of a volume costs in a pool: the room that its data takes, and what small writes make the disks write."""
+"""What each block size of a volume costs in a pool: the room that its data takes, and what small
+writes make the disks write."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from appliance.layout.growth import USUAL_ASHIFT, first_width, layout_of
 
 TB = 10**12
 FOR_MACHINES, FOR_DESKTOPS = 16 * KIB, 64 * KIB
-# A pointer has 128 bytes and is stored twice, compressed with its neighbours; so many bytes were left of it in volumes of
-# incompressible data, from 2.1 % at blocks of 4 KiB to 0.1 % at 128 KiB.
+# A pointer has 128 bytes and is stored twice, compressed with its neighbours; so many bytes were left of it in volumes
+# of incompressible data, from 2.1 % at blocks of 4 KiB to 0.1 % at 128 KiB.
 POINTER = 88
 WASTE = Fraction(6, 5)  # more room than long files take, by which a block size is warned of
 
@@ -30,8 +31,9 @@ SMALL_WRITE = {4 * KIB: 0.8, 8 * KIB: 0.8, 16 * KIB: 1.0, 32 * KIB: 1.6, 64 * KI
 
 
 class BlockCost(msgspec.Struct, frozen=True):
-    """``room``: bytes of the pool's space for each TB written that does not compress. ``extra``: by how many per cent that is
-    more than long files take, where it is so much that it matters; else 0. ``small_write``: times the bytes of 16 KiB."""
+    """``room``: bytes of the pool's space for each TB written that does not compress. ``extra``: by how many
+    per cent that is more than long files take, where it is so much that it matters; else 0. ``small_write``:
+    times the bytes of 16 KiB."""
 
     block: int
     room: int
@@ -44,7 +46,8 @@ class BlockCost(msgspec.Struct, frozen=True):
 
 
 def data_shapes(pool: Pool) -> Iterator[tuple[str, int, int, int]]:
-    """Layout, ashift, disks, and disks when it was created, of each data group. An empty layout is one that is not calculated."""
+    """Layout, ashift, disks, and disks when it was created, of each data group.
+    An empty layout is one that is not calculated."""
     for vdev in pool.vdevs:
         if vdev.role == "normal":
             layout = layout_of(vdev)

@@ -8,9 +8,19 @@ from appliance.message import Message, join_messages
 
 NUMBERS = (
     "no",  # as a message it would be the answer to a question
-    Message("one"), Message("two"), Message("three"), Message("four"), Message("five"), Message("six"),
-    Message("seven"), Message("eight"), Message("nine"), Message("ten"), Message("eleven"), Message("twelve"),
-)  # fmt: skip
+    Message("one"),
+    Message("two"),
+    Message("three"),
+    Message("four"),
+    Message("five"),
+    Message("six"),
+    Message("seven"),
+    Message("eight"),
+    Message("nine"),
+    Message("ten"),
+    Message("eleven"),
+    Message("twelve"),
+)
 
 
 def number_word(number: int) -> str:
@@ -29,10 +39,15 @@ def explain_layout(choice: LayoutChoice, width: int) -> str:
         )
     if choice.equal:
         found.append(
-            Message("every disk gives as much as the smallest has, and the rest can become a second pool, which is mirrored")
+            Message(
+                "every disk gives as much as the smallest has, and the rest can become a second pool, which is mirrored"
+            )
             if choice.mirrored
-            else Message("every disk gives as much as the smallest has, and the rest can become a second pool, which nothing protects")
-        )  # fmt: skip
+            else Message(
+                "every disk gives as much as the smallest has, and the rest can become a second pool, which "
+                "nothing protects"
+            )
+        )
     return join_messages(found, "; ")
 
 

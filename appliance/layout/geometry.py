@@ -63,7 +63,8 @@ def deflated_bytes(space: int, layout: str, disks: int, ashift: int) -> int:
 
 
 def counted_bytes(layout: str, block: int, ashift: int, disks: int, made: int) -> int:
-    """The bytes that ``zfs list`` counts for a block, without its pointer. ``made``: how many disks the group was created with."""
+    """The bytes that ``zfs list`` counts for a block, without its pointer.
+    ``made``: how many disks the group was created with."""
     sectors = sectors_of_block(block, ashift, disks, PARITY[layout]) if layout in RAIDZ else -(-block // (1 << ashift))
     return deflated_bytes(sectors << ashift, layout, made, ashift)
 
@@ -86,7 +87,8 @@ def slop_bytes(space: int, log: int = 0) -> int:
 def usable_bytes(
     layout: str, groups: Sequence[Sequence[int]], ashift: int = 12, *, margin: int = PARTITION_MARGIN
 ) -> int:
-    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group has too few or too small disks.
+    """Bytes for files in a pool of these groups, each a list of disk sizes; 0 where a group
+    has too few or too small disks.
 
     The sum of used and available that ``zfs list`` shows for a new pool. ``margin`` is 0 for partitions and files.
     """

@@ -1,8 +1,8 @@
 """Bytes for files in a pool that exists, now and after a change of its groups. Pure functions.
 
-A group keeps two things from the day it was created, whatever becomes of it (``vdev.c``): the size of its metaslabs, and
-the ratio by which ``zfs list`` takes off parity. So an expanded raidz counts with the parity of its first width, and a
-group of larger disks goes on in metaslabs of the old size.
+A group keeps two things from the day it was created, whatever becomes of it (``vdev.c``): the size of its metaslabs,
+and the ratio by which ``zfs list`` takes off parity. So an expanded raidz counts with the parity of its first width,
+and a group of larger disks goes on in metaslabs of the old size.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SMALLEST_SLAB = 2**24  # vdev_metaslab_set_size()
 
 
 class DataGroup(msgspec.Struct, frozen=True):
-    """A top-level vdev for data. ``parts``: bytes of each disk's partition. ``made``: how many disks it was created with.
-    ``slab``: the size of its metaslabs."""
+    """A top-level vdev for data. ``parts``: bytes of each disk's partition.
+    ``made``: how many disks it was created with. ``slab``: the size of its metaslabs."""
 
     layout: str  # stripe (of one disk), mirror, raidz1, raidz2, raidz3
     parts: tuple[int, ...]
@@ -71,7 +71,8 @@ def new_group(layout: str, parts: Sequence[int], ashift: int = USUAL_ASHIFT) -> 
 
 
 def read_group(vdev: Vdev) -> DataGroup | None:
-    """The group of a pool's top-level vdev; None where its sizes are not known, or for a kind that is not calculated."""
+    """The group of a pool's top-level vdev; None where its sizes are not known, or for a
+    kind that is not calculated."""
     layout = layout_of(vdev)
     parts = [part_size(member) for member in (vdev.children if vdev.kind in {"mirror", "raidz"} else (vdev,))]
     if not layout or not all(parts):
@@ -101,8 +102,8 @@ def part_size(member: Vdev) -> int:
 
 
 def first_width(vdev: Vdev, layout: str) -> int:
-    """How many disks a raidz had when it was created, by the ratio with which ZFS takes off its parity. Of several widths
-    with the same ratio it is the widest; the present width where nothing is told."""
+    """How many disks a raidz had when it was created, by the ratio with which ZFS takes off its parity.
+    Of several widths with the same ratio it is the widest; the present width where nothing is told."""
     width = max(len(vdev.children), 1)
     if layout not in RAIDZ or not vdev.space or not vdev.deflated:
         return width

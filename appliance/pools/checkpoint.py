@@ -23,7 +23,8 @@ from appliance.zfs import mount as zfs_mount
 from appliance.zfs.foreign_settings import Unsafe
 
 COSTS = Message(
-    "While it is kept, no disk can be added to or taken from a mirror or removed from the pool, and what you delete frees no space."
+    "While it is kept, no disk can be added to or taken from a mirror or removed from the pool, and what you "
+    "delete frees no space."
 )
 
 
@@ -69,7 +70,8 @@ class TakeCheckpoint(PoolOperation, tag="take-checkpoint"):
 
         return Plan(
             summary=Message(
-                "The checkpoint records {pool} as it is now: every folder, every snapshot, every setting. You can return to it until you discard it.",
+                "The checkpoint records {pool} as it is now: every folder, every snapshot, every setting. "
+                "You can return to it until you discard it.",
                 pool=self.pool,
             ),
             steps=(
@@ -213,7 +215,9 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
                 Step(
                     "mount",
                     Message("Mount its folders where they are now"),
-                    f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{zfs_mount.mount_text('DATASET')}, for each folder\n{shlex.join(self.remember_argv())}",
+                    f"{zfs_mount.QUIET_TEXT}, for each folder that says "
+                    f"otherwise\n{zfs_mount.mount_text('DATASET')}, for each "
+                    f"folder\n{shlex.join(self.remember_argv())}",
                     lambda work: self.mount(work, also, left, unsafe),
                 ),
                 Step(
@@ -287,12 +291,14 @@ class RewindCheckpoint(PoolOperation, tag="rewind-checkpoint"):
         if pool is None:
             # ZFS goes back for good while it imports, and after a power cut nothing imports it by itself.
             return Message(
-                "{pool} is not in use, and only an import shows whether it was put back. Import it: without a checkpoint, it was put back. With one, plan this again.",
+                "{pool} is not in use, and only an import shows whether it was put back. Import it: without "
+                "a checkpoint, it was put back. With one, plan this again.",
                 pool=self.pool,
             )
         if pool.checkpoint:
             return Message(
-                "{pool} is as it was, with its checkpoint; its shares may be off. Plan this again, or switch its shares on at their folders.",
+                "{pool} is as it was, with its checkpoint; its shares may be off. Plan this again, or switch "
+                "its shares on at their folders.",
                 pool=self.pool,
             )
         return Message(

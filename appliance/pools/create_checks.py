@@ -46,7 +46,8 @@ def check_name(operation: CreatePool, name: str, facts: Facts, field: str) -> It
             if use.kind == "exported" and use.pool == name and disk.path not in operation.all_disks:
                 yield Reason(
                     "pool-name-exported-on-disk",
-                    "The name {name} belongs to a pool on {disk} that is not in use at the moment. Choose another name, so that both can be used, or erase that disk first.",
+                    "The name {name} belongs to a pool on {disk} that is not in use at the moment. Choose "
+                    "another name, so that both can be used, or erase that disk first.",
                     field=field,
                     name=name,
                     disk=disk_label(disk),

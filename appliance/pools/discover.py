@@ -1,4 +1,5 @@
-"""Which pools lie on the disks of this box without being in use: ``zpool import``, which speaks only text, and ``zdb -l``.
+"""Which pools lie on the disks of this box without being in use:
+``zpool import``, which speaks only text, and ``zdb -l``.
 
 Looking opens every disk, so it is done when somebody asks, never by the clock. All texts come from the labels of disks,
 which anyone may have written: what is read here is shown, and every later act names the pool by its guid alone.
@@ -179,8 +180,8 @@ def labelled_devices(listing: Mapping[str, Any]) -> dict[int, str]:
 
 
 def pool_disks(guid: int, facts: Facts) -> tuple[str, ...]:
-    """By-id paths of the disks that a pool lies on or is brought in from: those that it uses, those that carry its label,
-    and those that ``zpool import`` named."""
+    """By-id paths of the disks that a pool lies on or is brought in from: those that it uses, those that carry its
+    label, and those that ``zpool import`` named."""
     pool, found = facts.pool_of(guid), facts.found(guid)
     named = {vdev_tree.link_of(device) for device in pool.devices()} if pool else set()
     named |= {part.name.rsplit("-part", 1)[0] for part in found.parts} if found else set()

@@ -76,7 +76,8 @@ class ExportPool(PoolOperation, tag="export-pool"):
         shares = teardown.shares_of_pool(facts, self.pool)
         return Plan(
             summary=Message(
-                "{pool} and its {content} are no longer reachable on this box. Nothing is erased; the disks can then be taken out.",
+                "{pool} and its {content} are no longer reachable on this box. Nothing is erased; the disks "
+                "can then be taken out.",
                 pool=self.pool,
                 content=count_content(len(folders) if below > 0 else 0, len(volumes)),
             )
@@ -203,7 +204,8 @@ class DestroyPool(PoolOperation, tag="destroy-pool"):
                 *teardown.disk_warnings(shares),
             ),
             undo=Message(
-                "It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new pool on one of them ends that."
+                "It can be recovered with “Import a pool”, as long as nothing is written to its disks. A new "
+                "pool on one of them ends that."
             ),
             type_to_confirm=self.pool,
             details=told,

@@ -15,7 +15,8 @@ LARGEST_SET = 16 * 1024  # zpool-features(7)
 
 
 def feature_set(name: str, folders: Iterable[Path] = FEATURE_SETS) -> frozenset[str] | None:
-    """The features that a compatibility file names; None where there is no such file. Only plain file names are looked up."""
+    """The features that a compatibility file names; None where there is no such file.
+    Only plain file names are looked up."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         return None
     for folder in folders:

@@ -1,9 +1,12 @@
 """How full a pool is, as a word and a level: the one table that pages, alerts and forecasts use. Pure.
 
-- From 80 % on there is time to plan: 80 % is the classic advice for ZFS (Oracle Solaris ZFS Administration Guide, "Storage
-  Pool Practices"), because a copy-on-write file system needs free space to write to, and fragments as that becomes rare.
+- From 80 % on there is time to plan: 80 % is the classic advice for ZFS (Oracle Solaris ZFS
+Administration Guide, "Storage
+  Pool Practices"), because a copy-on-write file system needs free space to write to, and
+  fragments as that becomes rare.
 - From 90 % on writing becomes noticeably slow: the allocator searches longer and takes worse-fitting pieces.
-- At 96 % a metaslab with less than 4 % free is searched for the best fit instead of the next one (``metaslab_df_free_pct`` is 4),
+- At 96 % a metaslab with less than 4 % free is searched for the best fit instead of the next one
+(``metaslab_df_free_pct`` is 4),
   which is very slow; and little is left.
 - At 99 % programs that write fail. ZFS refuses writes before its own reserve (``spa_slop_shift``, 1/32 of the pool) is
   touched, so that deleting stays possible. Per cent is of what files can take, which is without that reserve.

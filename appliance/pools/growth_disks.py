@@ -1,4 +1,5 @@
-"""The disks that growing a pool takes: sizes on sale, those in the box, and what counts of unequal ones. Pure functions."""
+"""The disks that growing a pool takes: sizes on sale, those in the box, and what counts of unequal ones.
+Pure functions."""
 
 from __future__ import annotations
 
@@ -28,9 +29,14 @@ def usual_disk(groups: Sequence[DataGroup]) -> int:
 
 
 def disk_choices(groups: Sequence[DataGroup], free: Sequence[int]) -> tuple[int, ...]:
-    """Sizes of new disks to choose from: those on sale that are larger than the pool's smallest, and those in the box."""
+    """Sizes of new disks to choose from: those on sale that are larger than the pool's
+    smallest, and those in the box."""
     smallest = min((min(group.parts) for group in groups), default=0)
-    sold = [size for size in SIZES if partition_bytes(size) > smallest] if smallest >= LEAST_SOLD else [2 * smallest, 4 * smallest, 8 * smallest]  # fmt: skip
+    sold = (
+        [size for size in SIZES if partition_bytes(size) > smallest]
+        if smallest >= LEAST_SOLD
+        else [2 * smallest, 4 * smallest, 8 * smallest]
+    )
     return tuple(sorted({*sold, *(size for size in free if size > smallest), usual_disk(groups)} - {0}))
 
 
@@ -41,7 +47,8 @@ def whole_disk(part: int) -> int:
 
 
 def gather_disks(free: Sequence[int], count: int, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes of ``count`` disks and of those to be bought. Free disks are used where they suffice, or are as large."""
+    """The sizes of ``count`` disks and of those to be bought.
+    Free disks are used where they suffice, or are as large."""
     own = sorted(free, reverse=True)
     if len(own) < count:
         own = [one for one in own if one >= size - PARTITION_MARGIN]

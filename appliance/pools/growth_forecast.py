@@ -1,7 +1,7 @@
 """How fast a pool fills, and when: straight lines over five years. Pure.
 
-The pace is the slope of the line that fits the days of the last months best (least squares). Nothing is said of a pool of
-which less than four weeks are known, and nothing of what lies beyond five years.
+The pace is the slope of the line that fits the days of the last months best (least squares).
+Nothing is said of a pool of which less than four weeks are known, and nothing of what lies beyond five years.
 """
 
 from __future__ import annotations

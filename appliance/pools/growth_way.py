@@ -12,8 +12,8 @@ from appliance.pools.rebuild_estimate import PastWork, RebuildEstimate
 
 
 class GrowthFacts(msgspec.Struct, frozen=True):
-    """What the ways of one pool depend on. ``free``: the sizes of free disks in the box. ``places``: how many more disks it
-    has room for, free ones counted, as far as is known."""
+    """What the ways of one pool depend on. ``free``: the sizes of free disks in the box.
+    ``places``: how many more disks it has room for, free ones counted, as far as is known."""
 
     pool: Pool
     used: int
@@ -31,7 +31,8 @@ class GrowthFacts(msgspec.Struct, frozen=True):
 
 
 class Way(msgspec.Struct, frozen=True):
-    """One way. ``reason``: why this pool cannot take it, empty where it can. ``hindrance``: what has to be seen to first."""
+    """One way. ``reason``: why this pool cannot take it, empty where it can.
+    ``hindrance``: what has to be seen to first."""
 
     key: str  # clean, expand, group, replace, pool
     title: str

@@ -51,7 +51,7 @@ NOTED: dict[str, str] = {
     "create pool version": Message("The pool was created."),
     "open pool version": Message("The pool was opened, as at every start of the box."),
     "import pool version": Message("The pool was imported."),
-}  # fmt: skip
+}
 SCAN_KIND = {"func=1": Message("A scrub began."), "func=2": Message("A rebuild began.")}
 OUTCOMES: dict[tuple[str, str], str] = {
     ("trim", "activated"): Message("Trimming a disk began."),

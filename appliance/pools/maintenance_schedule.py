@@ -22,7 +22,8 @@ BETWEEN_TRIES = timedelta(hours=20)
 
 
 class Care(msgspec.Struct, frozen=True):
-    """One pool's scrub or trim, as things are. ``since`` is when the pool was made: the first run is due a period later."""
+    """One pool's scrub or trim, as things are. ``since`` is when the pool was made: the first
+    run is due a period later."""
 
     key: str
     schedule: Schedule
@@ -108,7 +109,11 @@ def next_start(care: Care, now: datetime, zone: tzinfo) -> datetime | None:
     earliest = max(local, (tried + BETWEEN_TRIES).astimezone(zone)) if tried else local
     day = max(day, earliest.date())
     for _ in range(3):
-        opens = at_hour(day, care.schedule.first, zone) if care.schedule.first != care.schedule.last else at_hour(day, 0, zone)  # fmt: skip
+        opens = (
+            at_hour(day, care.schedule.first, zone)
+            if care.schedule.first != care.schedule.last
+            else at_hour(day, 0, zone)
+        )
         if day == earliest.date() and is_open(care.schedule, earliest, zone):
             return earliest
         if opens >= earliest:

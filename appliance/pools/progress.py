@@ -1,4 +1,5 @@
-"""Progress of a pool's long work (scrub, resilver, expansion, …): its name and phrase, its speed and the time left. Pure.
+"""Progress of a pool's long work (scrub, resilver, expansion, …): its name and phrase, its
+speed and the time left. Pure.
 
 The clock of readings is one that never goes back or jumps (``time.monotonic``): the box's calendar may do both.
 """

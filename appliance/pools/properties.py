@@ -36,21 +36,24 @@ KNOWN: dict[str, PoolPropertyWords] = {
     "autotrim": PoolPropertyWords(
         Message("Trim as files are deleted"),
         Message(
-            "Solid-state disks stay fast when they learn which blocks are free. On cheap ones this costs speed; a trim once a month does nearly as well. Hard disks need neither."
+            "Solid-state disks stay fast when they learn which blocks are free. On cheap ones this costs "
+            "speed; a trim once a month does nearly as well. Hard disks need neither."
         ),
         {"on": Message("on"), "off": Message("off")},
     ),
     "autoexpand": PoolPropertyWords(
         Message("Grow when all disks of a group are larger"),
         Message(
-            "After the last small disk of a group has been replaced with a larger one, the new space is used at once. It cannot shrink again."
+            "After the last small disk of a group has been replaced with a larger one, the new space is used "
+            "at once. It cannot shrink again."
         ),
         {"on": Message("on"), "off": Message("off")},
     ),
     "autoreplace": PoolPropertyWords(
         Message("Rebuild onto a new disk in the same slot by itself"),
         Message(
-            "A new disk in the place of a failed one is erased and used without asking. Leave it off unless nobody ever puts a disk with data into this box."
+            "A new disk in the place of a failed one is erased and used without asking. Leave it off unless "
+            "nobody ever puts a disk with data into this box."
         ),
         {"on": Message("on"), "off": Message("off")},
     ),
@@ -74,7 +77,8 @@ KNOWN: dict[str, PoolPropertyWords] = {
 
 WARNINGS = {
     "autoreplace": Message(
-        "From then on, whatever disk is put in the place of a failed one is erased without a question, also one that holds somebody's files."
+        "From then on, whatever disk is put in the place of a failed one is erased without a question, also "
+        "one that holds somebody's files."
     ),
     "autoexpand": Message(
         "When all disks of a group are larger, the pool grows at once. Smaller disks can then no longer replace them."

@@ -1,7 +1,9 @@
-"""How long rebuilding a disk of a pool, expanding and scrubbing it will take: by what was measured on it, or an estimate that says so. Pure.
+"""How long rebuilding a disk of a pool, expanding and scrubbing it will take: by what was measured on it, or an
+estimate that says so. Pure.
 
-ZFS goes through all blocks of a pool when it rebuilds, so the time is that of an earlier rebuild, or of its rehearsal, by the
-bytes that are in the pool now. A scrub reads the same blocks from the same disks. Without either it is the bytes of a disk at a usual speed.
+ZFS goes through all blocks of a pool when it rebuilds, so the time is that of an earlier rebuild, or of its rehearsal,
+by the bytes that are in the pool now. A scrub reads the same blocks from the same disks. Without either it is the
+bytes of a disk at a usual speed.
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ class StartScrub(MaintenanceOperation, tag="start-scrub"):
             summary=Message("The scrub of {pool} continues where it was paused.", pool=self.pool)
             if paused
             else Message(
-                "Everything in {pool} is read once; what has gone bad on one disk is repaired from the others. Files stay available.",
+                "Everything in {pool} is read once; what has gone bad on one disk is repaired from the "
+                "others. Files stay available.",
                 pool=self.pool,
             ),
             steps=(
@@ -173,7 +174,9 @@ class StopScrub(MaintenanceOperation, tag="stop-scrub"):
         )
         return Plan(
             summary=Message(
-                "The scrub of {pool} ends before it is done. What was repaired until now stays repaired; the rest is unchecked. If it is due by its schedule, it starts again in the next hours set there.",
+                "The scrub of {pool} ends before it is done. What was repaired until now stays repaired; the "
+                "rest is unchecked. If it is due by its schedule, it starts again in the next hours set "
+                "there.",
                 pool=self.pool,
             ),
             steps=(step,),

@@ -1,8 +1,9 @@
 """While the box restarts or is switched off, as root: a pool that has stopped is not waited for.
 
-What asks such a pool for something waits in the kernel and cannot be killed: ``zfs``, ``umount``, ``sync``. systemd waits for
-each of them in turn, and its own last ``sync`` never ends (systemd 257, OpenZFS 2.3.9: a box that was told to restart still ran
-after twelve minutes). So once the services have ended, all else is written to its disks here, and the kernel is asked to end.
+What asks such a pool for something waits in the kernel and cannot be killed: ``zfs``, ``umount``, ``sync``. systemd
+waits for each of them in turn, and its own last ``sync`` never ends (systemd 257, OpenZFS 2.3.9: a box that was told
+to restart still ran after twelve minutes). So once the services have ended, all else is written to its disks here,
+and the kernel is asked to end.
 """
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ SYSRQ = Path("/proc/sysrq-trigger")
 MOUNTS = Path("/proc/self/mounts")
 # What has something to put away. systemd stops all of them anyway; one that is not installed is passed over.
 SERVICES = (
-    "smbd", "nmbd", "netatalk", "nfs-server", "larder-iscsi", "larder-worker", "larder-web", "larder-agent",
+    "smbd",
+    "nmbd",
+    "netatalk",
+    "nfs-server",
+    "larder-iscsi",
+    "larder-worker",
+    "larder-web",
+    "larder-agent",
     "redis-server@larder",
-)  # fmt: skip
+)
 SECONDS_TO_STOP = 60  # what still runs by then waits for the stopped pool itself
 SECONDS_TO_WRITE = 60  # for each pool and each file system
 SECONDS_TO_END = 60

@@ -49,7 +49,8 @@ class StartTrim(MaintenanceOperation, tag="start-trim"):
         )
         return Plan(
             summary=Message(
-                "The disks of {pool} learn which of their blocks are free, which keeps solid-state disks fast. Files are not touched.",
+                "The disks of {pool} learn which of their blocks are free, which keeps solid-state disks "
+                "fast. Files are not touched.",
                 pool=self.pool,
             ),
             steps=(step,),

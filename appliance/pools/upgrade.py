@@ -1,4 +1,5 @@
-"""Switching on what newer ZFS offers a pool: it cannot be switched off again, and older systems may not read the pool."""
+"""Switching on what newer ZFS offers a pool: it cannot be switched off again, and older
+systems may not read the pool."""
 
 from __future__ import annotations
 
@@ -84,10 +85,13 @@ class UpgradePool(PoolOperation, tag="upgrade-pool"):
             identity={**self.identity(), "features": list(detail.features_off)},
             warnings=(
                 Message(
-                    "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, FreeBSD or macOS of some years ago) may then no longer be able to read this pool. If its disks may have to go to such a system, do not upgrade."
+                    "It cannot be undone. Systems with an older ZFS (an older NAS, an old rescue stick, "
+                    "FreeBSD or macOS of some years ago) may then no longer be able to read this pool. If "
+                    "its disks may have to go to such a system, do not upgrade."
                 ),
                 Message(
-                    "Nothing is wrong with a pool that is not upgraded. Upgrade when you want one of the features, and when you are sure that you will not go back to an older system."
+                    "Nothing is wrong with a pool that is not upgraded. Upgrade when you want one of the "
+                    "features, and when you are sure that you will not go back to an older system."
                 ),
             ),
             undo=Message("There is no way back."),

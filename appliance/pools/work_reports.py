@@ -140,14 +140,32 @@ def damaged_text(count: int) -> str:
     """What to do about so many files; nothing for none."""
     if count == 1:
         return Message("1 file could not be repaired and should be restored from a snapshot or another copy.")
-    return Message("{count} files could not be repaired and should be restored from a snapshot or another copy.", count=number_text(f"{count:,}")) if count > 0 else ""  # fmt: skip
+    return (
+        Message(
+            "{count} files could not be repaired and should be restored from a snapshot or another copy.",
+            count=number_text(f"{count:,}"),
+        )
+        if count > 0
+        else ""
+    )
 
 
 def own_text(count: int) -> str:
     """What to do about so many damaged records of ZFS's own; nothing for none."""
     if count == 1:
-        return Message("1 record of the pool itself could not be repaired either. If the next scrub finds it again, copy everything to another pool and create this one again.")  # fmt: skip
-    return Message("{count} records of the pool itself could not be repaired either. If the next scrub finds them again, copy everything to another pool and create this one again.", count=number_text(f"{count:,}")) if count else ""  # fmt: skip
+        return Message(
+            "1 record of the pool itself could not be repaired either. If the next scrub finds it again, "
+            "copy everything to another pool and create this one again."
+        )
+    return (
+        Message(
+            "{count} records of the pool itself could not be repaired either. If the next scrub finds them "
+            "again, copy everything to another pool and create this one again.",
+            count=number_text(f"{count:,}"),
+        )
+        if count
+        else ""
+    )
 
 
 def left_text(errors: int) -> str:
@@ -156,7 +174,9 @@ def left_text(errors: int) -> str:
     return Message("{count} errors could not be repaired.", count=number_text(f"{errors:,}"))
 
 
-def make_report(work: LongWork, *, began: datetime | None, files: tuple[str, ...], damaged: int, wear: tuple[Wear, ...]) -> Report:  # fmt: skip
+def make_report(
+    work: LongWork, *, began: datetime | None, files: tuple[str, ...], damaged: int, wear: tuple[Wear, ...]
+) -> Report:
     """The report on work that has ended. ``began`` is what was seen of its beginning where ZFS keeps none."""
     return Report(
         kind=work.kind,

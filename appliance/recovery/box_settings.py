@@ -1,7 +1,8 @@
 """The settings of Larder's own database as a file of the record of the box: ``settings.json``.
 
-Anybody may have written it, so each entry is read by its own rules. One that breaks them is left out and named; it loses no
-other. Nothing in it is secret: passwords are sealed, and a webhook's address, which often holds a token, is left out.
+Anybody may have written it, so each entry is read by its own rules. One that breaks them is left out and
+named; it loses no other. Nothing in it is secret: passwords are sealed, and a webhook's address, which
+often holds a token, is left out.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ GROUPS: dict[str, tuple[Any, int]] = {
 
 
 class BoxSettings(StrictStruct):
-    """``made`` identifies the database: when it was made, in microseconds since 1970. ``written``: when they last changed, in
-    seconds. ``former``: the databases whose settings these have taken the place of, as somebody decided."""
+    """``made`` identifies the database: when it was made, in microseconds since 1970. ``written``: when they last
+    changed, in seconds. ``former``: the databases whose settings these have taken the place of, as somebody decided."""
 
     version: int = VERSION
     made: int
@@ -165,7 +166,9 @@ def read_settings(text: bytes) -> FoundSettings:
         left_out += [
             LeftOut(group[:40], 1, unknown_setting().code) for group in list(raw.groups)[:50] if group not in GROUPS
         ]
-        settings = BoxSettings(version=raw.version, made=raw.made, written=raw.written, former=raw.former, groups=SettingGroups(**groups))  # fmt: skip
+        settings = BoxSettings(
+            version=raw.version, made=raw.made, written=raw.written, former=raw.former, groups=SettingGroups(**groups)
+        )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(malformed()) from error
     return FoundSettings(settings, tuple(left_out))

@@ -58,7 +58,8 @@ def collisions(record: BoxRecord, facts: Facts) -> Iterator[Reason]:
 def name_taken(name: str) -> Reason:
     return Reason(
         "recorded-name-taken",
-        "This box has a user or group {name} already, with another number than on the other box. Remove it here, then try again.",
+        "This box has a user or group {name} already, with another number than on the other box. Remove it "
+        "here, then try again.",
         name=name,
     )
 
@@ -66,7 +67,8 @@ def name_taken(name: str) -> Reason:
 def number_taken(name: str, number: int, other: str) -> Reason:
     return Reason(
         "recorded-number-taken",
-        "The number of {name}, {number}, is that of {other} on this box, so files would belong to the wrong one. Remove {other} here, then try again.",
+        "The number of {name}, {number}, is that of {other} on this box, so files would belong to the wrong "
+        "one. Remove {other} here, then try again.",
         name=name,
         number=number,
         other=other,
@@ -131,9 +133,10 @@ def are_there(step: str, record: BoxRecord, facts: Facts) -> bool:
     return all((key := (one.name, one.gid)) in groups and set(one.members) <= groups[key] for one in record.groups)
 
 
-# --- passwords ----------------------------------------------------------------------------------------------------------
+# --- passwords --------------------------------------------------------------------------------------------------------
 def bring_passwords(record: BoxRecord, secrets: BoxSecrets, work: Work) -> None:
-    """Give users the passwords that they had, for Samba and for the system. One that fails is said and leaves the others."""
+    """Give users the passwords that they had, for Samba and for the system.
+    One that fails is said and leaves the others."""
     users = {one.name: one for one in record.users}
     others = [one.name for one in accounts.read_accounts() if one.name not in users]
     if record.samba_sid and not others and read_sid() != record.samba_sid:

@@ -44,8 +44,8 @@ def may_replace(known: BoxSettings | None, new: BoxSettings) -> bool:
 
 
 def keep_settings(new: BoxSettings, *, former: int = 0) -> KeptSettings:
-    """Store the settings unless those of another database are stored. ``former``: the one that these take the place of, as
-    somebody has decided; 0: none. Raises OSError, Refused for too many."""
+    """Store the settings unless those of another database are stored. ``former``: the one that these take the place of,
+    as somebody has decided; 0: none. Raises OSError, Refused for too many."""
     with locks.hold_locks([LOCK]):
         known = read_kept()
         if known and not may_replace(known, new) and known.made != former:

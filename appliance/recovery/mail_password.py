@@ -1,4 +1,5 @@
-"""The password of the mail server: read for the sealed secrets, and left for the pages when a box takes another's place.
+"""The password of the mail server: read for the sealed secrets, and left for the pages when
+a box takes another's place.
 
 It lies in a folder of the unprivileged ``larder`` user, so no link is followed and only its own plain files are read.
 """

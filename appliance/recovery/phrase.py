@@ -1,7 +1,8 @@
 """The recovery phrase: 130 bits of chance as seven groups of four characters, and the age identity that it stands for.
 
-The characters are those of Crockford's base32, which leaves out what is easily mistaken; O is read as 0, I and L as 1. The
-last two are a check, so a mistyped phrase is told from a wrong one. The identity is X25519 in bech32 (age's own spelling).
+The characters are those of Crockford's base32, which leaves out what is easily mistaken; O is read as 0, I and
+L as 1. The last two are a check, so a mistyped phrase is told from a wrong one. The identity is X25519 in
+bech32 (age's own spelling).
 """
 
 from __future__ import annotations

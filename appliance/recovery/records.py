@@ -1,7 +1,7 @@
 """Where records lie: a dataset of each pool, mounted by nobody, with a folder for each box that has left one there.
 
-It is reached in a mount namespace of the agent's own. What is read may come with disks from anywhere: no link is followed,
-nothing is read that is no plain file, and no more of it than a record can have.
+It is reached in a mount namespace of the agent's own. What is read may come with disks from anywhere: no link is
+followed, nothing is read that is no plain file, and no more of it than a record can have.
 """
 
 from __future__ import annotations
@@ -27,9 +27,16 @@ from appliance.zfs.system_datasets import record_dataset
 RECORD, SEALED, SETTINGS = "record.json", "secrets.age", "settings.json"
 # Not encrypted: on a new box it has to be read before any key is there. Its secrets are sealed.
 PROPERTIES = {
-    "canmount": "off", "mountpoint": "none", "setuid": "off", "devices": "off", "exec": "off", "sharenfs": "off",
-    "sharesmb": "off", "encryption": "off", "quota": "256M",
-}  # fmt: skip
+    "canmount": "off",
+    "mountpoint": "none",
+    "setuid": "off",
+    "devices": "off",
+    "exec": "off",
+    "sharenfs": "off",
+    "sharesmb": "off",
+    "encryption": "off",
+    "quota": "256M",
+}
 SECONDS = 120
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -75,8 +82,9 @@ def open_records(pool: str, *, write: bool = False) -> Iterator[int]:
 def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSettings | None = None) -> bool:
     """Put the record, its sealed secrets and the settings in place of the former ones: each is whole after a power cut.
 
-    Without ``sealed`` it takes the place of no record that has sealed secrets: a box that has lost its phrase has mostly lost
-    what they are the last copy of. Returns whether the settings that are there now are these, or none were given. Raises Failed.
+    Without ``sealed`` it takes the place of no record that has sealed secrets: a box that has lost its phrase
+    has mostly lost what they are the last copy of. Returns whether the settings that are there now are these, or
+    none were given. Raises Failed.
     """
     written = True
     ensure_dataset(pool)
@@ -109,9 +117,16 @@ def write_record(pool: str, record: BoxRecord, sealed: bytes, settings: BoxSetti
 
 def phrase_lost(pool: str) -> Failed:
     return Failed(
-        Message("The passwords and keys in the record on {pool} are sealed for a recovery phrase that this box no longer has, so that record was left as it is", pool=pool),
-        Message("They can be opened with that phrase alone, so do not lose it. If this box has all its users and keys, make a new recovery phrase on the page Recovery: then the next record takes its place."),
-    )  # fmt: skip
+        Message(
+            "The passwords and keys in the record on {pool} are sealed for a recovery phrase that this box "
+            "no longer has, so that record was left as it is",
+            pool=pool,
+        ),
+        Message(
+            "They can be opened with that phrase alone, so do not lose it. If this box has all its users and "
+            "keys, make a new recovery phrase on the page Recovery: then the next record takes its place."
+        ),
+    )
 
 
 def may_write(folder: int, settings: BoxSettings) -> bool:

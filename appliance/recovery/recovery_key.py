@@ -1,7 +1,7 @@
 """The public half of the recovery phrase: what the box keeps of it, and whether it was typed back.
 
-Root's file has the recipients; what pages may know stands beside the other facts in memory. A new phrase does not make an
-earlier one useless before it is typed back: until then secrets are sealed for both.
+Root's file has the recipients; what pages may know stands beside the other facts in memory.
+A new phrase does not make an earlier one useless before it is typed back: until then secrets are sealed for both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class RecoveryKeys(StrictStruct):
 
 
 class RecoveryState(StrictStruct):
-    """What pages know: when the newest phrase was made, when it was typed back, and whether an earlier one still opens."""
+    """What pages know: when the newest phrase was made, when it was typed back, and whether
+    an earlier one still opens."""
 
     made: int = 0
     confirmed: int = 0
@@ -124,7 +125,8 @@ def confirm_key(recipient: str) -> RecoveryState:
             raise Refused(
                 Reason(
                     "phrase-of-other",
-                    "That is not the newest recovery phrase of this box. Look for the newest paper, or make a new phrase.",
+                    "That is not the newest recovery phrase of this box. Look for the newest paper, or make "
+                    "a new phrase.",
                     field="phrase",
                 )
             )

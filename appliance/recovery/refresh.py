@@ -1,4 +1,5 @@
-"""Write the record of this box to a pool, with its secrets sealed: what each run of a backup does before it copies anything."""
+"""Write the record of this box to a pool, with its secrets sealed: what each run of a backup does
+before it copies anything."""
 
 from __future__ import annotations
 
@@ -49,25 +50,36 @@ def read_box(facts: Facts, *, sealed: bool) -> BoxRecord:
         written=int(time.time()),
         larder=__version__,
         zfs=kernel_module.read_version(),
-        users=tuple(RecordedUser(name=one.name, uid=one.uid, display=one.display, disabled=one.disabled) for one in facts.accounts),
+        users=tuple(
+            RecordedUser(name=one.name, uid=one.uid, display=one.display, disabled=one.disabled)
+            for one in facts.accounts
+        ),
         groups=tuple(RecordedGroup(name=one.name, gid=one.gid, members=one.members) for one in facts.groups),
         next_uid=accounts.free_number("account", accounts.UIDS, (one.uid for one in facts.accounts)),
         next_gid=accounts.free_number("group", accounts.GIDS, (one.gid for one in facts.groups)),
         samba_sid=box_secrets.read_sid(),
         pools={str(one.guid): one.name for one in facts.pools},
         folders=tuple(
-            RecordedFolder(name=one.name, guid=one.guid, kind=one.kind, encrypted=one.encryption != "off", settings=settings_of(one))
+            RecordedFolder(
+                name=one.name,
+                guid=one.guid,
+                kind=one.kind,
+                encrypted=one.encryption != "off",
+                settings=settings_of(one),
+            )
             for one in facts.datasets
             if not one.copy_of and not one.scratch
         ),
         sealed=sealed,
-    )  # fmt: skip
+    )
 
 
 def write_box(pools: Iterable[str], facts: Facts) -> list[str]:
-    """Write the record of this box to each of the pools, and note it on them. A pool that fails leaves the others theirs.
+    """Write the record of this box to each of the pools, and note it on them.
+    A pool that fails leaves the others theirs.
 
-    Returns the pools that keep the settings of a former database, until somebody decides about these. Raises Failed, Refused.
+    Returns the pools that keep the settings of a former database, until somebody decides about these.
+    Raises Failed, Refused.
     """
     former: list[str] = []
     failures: list[str] = []
@@ -94,7 +106,8 @@ def write_box(pools: Iterable[str], facts: Facts) -> list[str]:
 
 
 def record_step(pools: Iterable[str], facts: Facts, failures: list[str]) -> Step:
-    """The step of a run that writes the record. What goes wrong is added to ``failures``: no folder stays uncopied for it."""
+    """The step of a run that writes the record. What goes wrong is added to ``failures``: no
+    folder stays uncopied for it."""
     wanted = tuple(dict.fromkeys(pools))
 
     def write(work: Work) -> None:
@@ -104,7 +117,12 @@ def record_step(pools: Iterable[str], facts: Facts, failures: list[str]) -> Step
                     Message("{pool} keeps the settings that this box had before. See the page Recovery", pool=pool)
                 )
         except LarderError as error:
-            failures.append(Message("The record of this box, for a restore onto a new one, was not written: {explain_error}", explain_error=explain_error(error)))  # fmt: skip
+            failures.append(
+                Message(
+                    "The record of this box, for a restore onto a new one, was not written: {explain_error}",
+                    explain_error=explain_error(error),
+                )
+            )
             work.note(failures[-1])
 
     return Step(
@@ -119,13 +137,15 @@ def is_written(pools: Iterable[str], facts: Facts) -> bool:
 
 
 def replaced_reasons(pools: Iterable[str], facts: Facts) -> list[Reason]:
-    """Why this box makes no backup with a pool on which another box has taken its place: both would write to the same copies."""
+    """Why this box makes no backup with a pool on which another box has taken its place: both would
+    write to the same copies."""
     box = key_store.box_mark()
     found = ((pool, records.marks_of(facts.dataset(pool)).find(box)) for pool in pools)
     return [
         Reason(
             "box-replaced",
-            "{by} has taken the place of this box, so this box makes no backups with the pool {pool}. If this box goes on after all, take its place back on the page Recovery.",
+            "{by} has taken the place of this box, so this box makes no backups with the pool {pool}. If "
+            "this box goes on after all, take its place back on the page Recovery.",
             by=mark.by,
             pool=pool,
         )

@@ -1,7 +1,7 @@
 """The number that Samba gives to its next user (RID), in its own database of users.
 
-Bringing users in with the numbers that they had does not move it (``pdb_tdb.c``: only ``NEXT_RID`` says what is free), so
-Samba would give such a number once more, find it taken, and refuse the new user. None of Samba's tools sets it. This
+Bringing users in with the numbers that they had does not move it (``pdb_tdb.c``: only ``NEXT_RID`` says what is free),
+so Samba would give such a number once more, find it taken, and refuse the new user. None of Samba's tools sets it. This
 goes through Samba's own library, which every Samba comes with, in one transaction.
 """
 

@@ -1,4 +1,5 @@
-"""Seal and open text with age. Sealing needs only the public recipient, opening the phrase; keys never go into arguments."""
+"""Seal and open text with age. Sealing needs only the public recipient, opening the phrase;
+keys never go into arguments."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def open_sealed(sealed: bytes, phrase: str, *, field: str = "phrase") -> bytes:
         raise Refused(
             Reason(
                 "phrase-does-not-open",
-                "This recovery phrase does not open the secrets of that box, or they are damaged. Check whether the paper is of that box.",
+                "This recovery phrase does not open the secrets of that box, or they are damaged. Check "
+                "whether the paper is of that box.",
                 field=field,
             )
         )

@@ -109,7 +109,12 @@ class AcceptedValue(StrictStruct):
     by: str = ""
 
     def __post_init__(self) -> None:
-        require(self.disk and is_line(self.disk, 300), CODE.fullmatch(self.count.replace("_", "-")), 0 <= self.value <= LAST, is_line(self.by, 150))  # fmt: skip
+        require(
+            self.disk and is_line(self.disk, 300),
+            CODE.fullmatch(self.count.replace("_", "-")),
+            0 <= self.value <= LAST,
+            is_line(self.by, 150),
+        )
 
     @property
     def key(self) -> tuple[str, str]:
@@ -180,8 +185,8 @@ class PriceChoice(StrictStruct):
 
 
 class PlannedGrowth(StrictStruct):
-    """A plan to replace the disks of a pool by larger ones. Times in seconds since 1970. ``replaced``: guids of an old disk
-    and of the one that took its place, what that is called, and when it was seen."""
+    """A plan to replace the disks of a pool by larger ones. Times in seconds since 1970.
+    ``replaced``: guids of an old disk and of the one that took its place, what that is called, and when it was seen."""
 
     pool_guid: str
     pool: str

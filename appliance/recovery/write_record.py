@@ -1,4 +1,5 @@
-"""Write the record of this box to a pool without a backup: by the schedule once something changed, or by the page Recovery."""
+"""Write the record of this box to a pool without a backup: by the schedule once something
+changed, or by the page Recovery."""
 
 from __future__ import annotations
 
@@ -63,11 +64,15 @@ class WriteRecord(Operation, tag="write-record"):
                 raise Failed(failures[0])
 
         return Plan(
-            summary=Message("Users, shares, schedules and Larder's settings are written to {pool}, where nobody sees them. Passwords and keys only sealed, for the recovery phrase.", pool=self.pool),
+            summary=Message(
+                "Users, shares, schedules and Larder's settings are written to {pool}, where nobody sees "
+                "them. Passwords and keys only sealed, for the recovery phrase.",
+                pool=self.pool,
+            ),
             steps=(Step(record.name, record.title, record.command_text, write, record.affects),),
             identity={"operation": msgspec.to_builtins(self)},
             undo=Message("The next record takes its place."),
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return refresh.is_written((self.pool,), facts)

@@ -35,12 +35,15 @@ def find_foreign_use(disk: Disk, pool: Pool) -> Use | None:
 
 
 def reason_not_replaced(pool: Pool, place: Place, out: DiskOut, facts: Facts) -> str:
-    """Why the disk must not be overwritten, as a sentence; empty where nothing speaks against it, or it is in use. Pure."""
+    """Why the disk must not be overwritten, as a sentence; empty where nothing speaks against
+    it, or it is in use. Pure."""
     disk = facts.disk(out.disk)
     if place.vdev.state in vdev_state.WORKING:
         return ""
     if not is_disk_of(place, out):
-        return Message("The record of the rehearsal names another disk than the one that is out of {pool}.", pool=pool.name)  # fmt: skip
+        return Message(
+            "The record of the rehearsal names another disk than the one that is out of {pool}.", pool=pool.name
+        )
     if disk and (use := find_foreign_use(disk, pool)):
         return Message("{disk} {use}.", disk=disk_label(disk), use=use.text)
     return ""

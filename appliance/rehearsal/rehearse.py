@@ -1,4 +1,5 @@
-"""Rehearse a rebuild on an empty pool: fill it, take a disk offline, rebuild it, store the time; and clean up after a stop."""
+"""Rehearse a rebuild on an empty pool: fill it, take a disk offline, rebuild it, store the time;
+and clean up after a stop."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from appliance.zfs.vdev_tree import Place
 
 
 class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
-    """Fill an empty pool to ``share`` per cent, and rebuild one of its disks, ``vdev`` by its guid and ``disk`` by its path."""
+    """Fill an empty pool to ``share`` per cent, and rebuild one of its disks, ``vdev`` by its guid
+    and ``disk`` by its path."""
 
     needs_proof = if_lost  # the pool is empty, and only its own disk is cleared, so nothing is lost
 
@@ -80,7 +82,9 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
         left = pool.failures_left - 1
         return Plan(
             summary=Message(
-                "{pool} is filled to {share} % with test data. Then {label} is taken offline, cleared, and rebuilt as if it were new. At the end the test data is deleted. How long the rebuild took is the basis of every later estimate for {pool}.",
+                "{pool} is filled to {share} % with test data. Then {label} is taken offline, cleared, and "
+                "rebuilt as if it were new. At the end the test data is deleted. How long the rebuild took "
+                "is the basis of every later estimate for {pool}.",
                 pool=self.pool,
                 share=self.share,
                 label=label,
@@ -116,7 +120,8 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
             )
         else:
             yield Message(
-                "While the disk is out, {pool} has no redundancy: if another disk fails, the pool is lost. It is empty, so no files would be.",
+                "While the disk is out, {pool} has no redundancy: if another disk fails, the pool is lost. "
+                "It is empty, so no files would be.",
                 pool=self.pool,
             )
         yield Message("Larder sends the alerts of a degraded pool meanwhile, as it will on the day a disk fails.")
@@ -129,20 +134,47 @@ class RehearseRebuild(PoolOperation, tag="rehearse-rebuild"):
     def build_steps(self, place: Place, label: str, size: int) -> tuple[Step, ...]:
         pool, out = self.pool, self.out
         offline = shlex.join(["zpool", "offline", "--", pool, str(self.vdev)])
-        rebuild = "\n".join(map(shlex.join, (steps.replace_argv(pool, place, out), steps.wait_argv(pool))))  # fmt: skip
+        rebuild = "\n".join(map(shlex.join, (steps.replace_argv(pool, place, out), steps.wait_argv(pool))))
         noted = shlex.join(["zfs", "set", f"{user_properties.REHEARSAL}=…", pool])
 
         def step(name: str, title: str, shown: str, run: Callable[[Work], None]) -> Step:
             return Step(name, title, shown, run, (self.disk,) if name in {"offline", "clear", "rebuild"} else (pool,))
 
         return (
-            step("folder", Message("Make a folder for the test data"), shlex.join(steps.folder_argv(pool, out)), lambda _work: steps.make_folder(pool, out)),
-            step("fill", Message("Fill the pool to {share} %", share=self.share), shlex.join(workload_command.fill_command(rehearsal_folder(pool), size)), partial(steps.fill_pool, pool, size)),
-            step("offline", Message("Take {label} offline", label=label), offline, partial(steps.take_offline, pool, out)),
-            step("clear", Message("Clear {label}", label=label), Message("zeros over the first and last MiB of {disk}-part1", disk=self.disk), partial(steps.clear_disk, pool, out)),
-            step("rebuild", Message("Rebuild {label}", label=label), f"{rebuild}\n{noted}", partial(steps.rebuild_disk, pool, out, self.share)),
-            step("remove", Message("Delete the test data"), shlex.join(["zfs", "destroy", "--", rehearsal_folder(pool)]), partial(steps.remove_folder, pool)),
-        )  # fmt: skip
+            step(
+                "folder",
+                Message("Make a folder for the test data"),
+                shlex.join(steps.folder_argv(pool, out)),
+                lambda _work: steps.make_folder(pool, out),
+            ),
+            step(
+                "fill",
+                Message("Fill the pool to {share} %", share=self.share),
+                shlex.join(workload_command.fill_command(rehearsal_folder(pool), size)),
+                partial(steps.fill_pool, pool, size),
+            ),
+            step(
+                "offline", Message("Take {label} offline", label=label), offline, partial(steps.take_offline, pool, out)
+            ),
+            step(
+                "clear",
+                Message("Clear {label}", label=label),
+                Message("zeros over the first and last MiB of {disk}-part1", disk=self.disk),
+                partial(steps.clear_disk, pool, out),
+            ),
+            step(
+                "rebuild",
+                Message("Rebuild {label}", label=label),
+                f"{rebuild}\n{noted}",
+                partial(steps.rebuild_disk, pool, out, self.share),
+            ),
+            step(
+                "remove",
+                Message("Delete the test data"),
+                shlex.join(["zfs", "destroy", "--", rehearsal_folder(pool)]),
+                partial(steps.remove_folder, pool),
+            ),
+        )
 
     def clean_up(self, work: Work) -> None:
         work.progress(0, Message("Deleting the test data and putting the disk back"))
@@ -241,7 +273,14 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
         state = state_text(pool, out, facts)
         if place and (why := disk_content.reason_not_replaced(pool, place, out, facts)):
             return self.plan_without_disk(state, why, identity)
-        shown = [] if place is None else [["zpool", "online", "--", self.pool, vdev_tree.online_operand(place.vdev)], steps.replace_argv(self.pool, place, out)]  # fmt: skip
+        shown = (
+            []
+            if place is None
+            else [
+                ["zpool", "online", "--", self.pool, vdev_tree.online_operand(place.vdev)],
+                steps.replace_argv(self.pool, place, out),
+            ]
+        )
         commands = "\n# or, if the disk was cleared already:\n".join(map(shlex.join, shown))
         rest = [["zfs", "destroy", "--", rehearsal_folder(self.pool)], steps.wait_argv(self.pool)]
         return Plan(
@@ -266,7 +305,8 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
         """Only the test data goes: what is on the disk may be needed."""
         return Plan(
             summary=Message(
-                "{state} The test data of the rehearsal is deleted. The disk is not put back, because that would overwrite it.",
+                "{state} The test data of the rehearsal is deleted. The disk is not put back, because that "
+                "would overwrite it.",
                 state=state,
             ),
             steps=(
@@ -281,7 +321,8 @@ class CleanUpRehearsal(PoolOperation, tag="clean-up-rehearsal"):
             identity=identity,
             warnings=(
                 Message(
-                    "{why} If you do not need what is on the disk, replace it on the page of {pool}. Otherwise take it out, and replace it with another.",
+                    "{why} If you do not need what is on the disk, replace it on the page of {pool}. "
+                    "Otherwise take it out, and replace it with another.",
                     why=why,
                     pool=self.pool,
                 ),

@@ -1,8 +1,8 @@
 """What a rehearsal of a rebuild stores on the pool, and how long one takes. Pure.
 
-A pool without files is filled to a chosen share, one of its disks is taken offline, cleared and rebuilt. The measured time is
-the property ``larder:rehearsal`` of the pool's top folder, so it moves with the disks. While test data is there, that property
-of its dataset names the disk.
+A pool without files is filled to a chosen share, one of its disks is taken offline, cleared and rebuilt. The measured
+time is the property ``larder:rehearsal`` of the pool's top folder, so it moves with the disks. While test data is
+there, that property of its dataset names the disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def checked_number(number: int, least: int, most: int) -> None:
 
 
 class RehearsalResult(StrictStruct):
-    """A finished rehearsal. ``looked``: bytes that the rebuild went through; ``vdev``: the guid that the disk had before."""
+    """A finished rehearsal. ``looked``: bytes that the rebuild went through;
+    ``vdev``: the guid that the disk had before."""
 
     ended: int  # seconds since 1970
     seconds: int
@@ -95,7 +96,8 @@ def own_text(dataset: Dataset | None) -> str:
 
 
 def read_result(pool: Pool, datasets: Iterable[Dataset]) -> RehearsalResult | None:
-    """The last rehearsal of a pool; None without one, with other text, and where the pool has another number of disks now."""
+    """The last rehearsal of a pool; None without one, with other text, and where the pool has
+    another number of disks now."""
     root = next((one for one in datasets if one.name == pool.name), None)
     try:
         found = msgspec.json.decode(own_text(root), type=RehearsalResult)

@@ -16,8 +16,9 @@ from appliance.shares.settings import ShareSetting
 class AddressWay(msgspec.Struct, frozen=True):
     """What a person does on one kind of computer: ``address`` is to copy, ``steps`` say where to put it.
 
-    ``by_number``: the same with the number of the box in place of its name; empty where no number is known. ``short``: the
-    computers that take this address, where only one address for several kinds of them is shown; empty for all others.
+    ``by_number``: the same with the number of the box in place of its name; empty where no number is known.
+    ``short``: the computers that take this address, where only one address for several kinds of them is
+    shown; empty for all others.
     """
 
     computer: str
@@ -70,19 +71,33 @@ def smb_addresses(host: str, name: str) -> Iterator[AddressWay]:
         Message("Mac, phone, Linux"),
     )
     yield AddressWay(
-        Message("iPhone and iPad"), url, (Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."), Message("Put the address there and sign in as registered user."))
-    )  # fmt: skip
+        Message("iPhone and iPad"),
+        url,
+        (
+            Message("In Files, on “Browse”, tap the three dots, then “Connect to Server”."),
+            Message("Put the address there and sign in as registered user."),
+        ),
+    )
     yield AddressWay(
         "Android",
         url,
-        (Message("Use a file manager that knows SMB, for example Material Files or CX File Explorer."), Message("Add a network place: server {host}, folder {name}.", host=host, name=name)),
-    )  # fmt: skip
+        (
+            Message("Use a file manager that knows SMB, for example Material Files or CX File Explorer."),
+            Message("Add a network place: server {host}, folder {name}.", host=host, name=name),
+        ),
+    )
     yield AddressWay(
-        Message("Linux, on the desktop"), url, (Message("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top."), Message("Put the address there."))
-    )  # fmt: skip
+        Message("Linux, on the desktop"),
+        url,
+        (
+            Message("In Files (GNOME) choose “Other Locations”, in Dolphin (KDE) the line at the top."),
+            Message("Put the address there."),
+        ),
+    )
     yield AddressWay(
         Message("Linux, in a terminal"),
-        f"sudo mount -t cifs {shell_quoted(f'//{host}/{name}')} {shell_quoted(f'/mnt/{name}')} -o username=NAME,uid=$(id -u),gid=$(id -g)",
+        f"sudo mount -t cifs {shell_quoted(f'//{host}/{name}')} {shell_quoted(f'/mnt/{name}')} -o "
+        "username=NAME,uid=$(id -u),gid=$(id -g)",
         (
             Message(
                 "Create the mountpoint once: sudo mkdir -p {shell_quoted}. This needs the package cifs-utils.",
@@ -98,8 +113,11 @@ def nfs_addresses(host: str, path: str) -> Iterator[AddressWay]:
     yield AddressWay(
         "Linux (NFS 4)",
         f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=4.2 {source} {shell_quoted(place)}",
-        (Message("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora)."), Message("At every start: {fstab_line} as a line of /etc/fstab.", fstab_line=fstab_line(host, path))),
-    )  # fmt: skip
+        (
+            Message("It needs the package nfs-common (Debian, Ubuntu) or nfs-utils (Fedora)."),
+            Message("At every start: {fstab_line} as a line of /etc/fstab.", fstab_line=fstab_line(host, path)),
+        ),
+    )
     yield AddressWay(
         "Linux (NFS 3)",
         f"sudo mkdir -p {shell_quoted(place)} && sudo mount -t nfs -o vers=3 {source} {shell_quoted(place)}",
@@ -141,7 +159,8 @@ def afp_addresses(host: str, name: str) -> Iterator[AddressWay]:
         (
             Message("In the Finder choose Go, “Connect to Server…”, and put the address there."),
             Message(
-                "A Mac with OS X 10.9 or later is better served by SMB; newer ones than macOS 15 may not know AFP any more."
+                "A Mac with OS X 10.9 or later is better served by SMB; newer ones than macOS 15 may not "
+                "know AFP any more."
             ),
         ),
         Message("Older Mac"),
@@ -151,8 +170,8 @@ def afp_addresses(host: str, name: str) -> Iterator[AddressWay]:
 def share_addresses(
     setting: ShareSetting, protocol: str, *, host: str, path: str, number: str = ""
 ) -> tuple[AddressWay, ...]:
-    """Every way to a folder over one protocol; ``host`` as the network knows this box, ``number`` its address in it (empty:
-    not known), ``path`` where the folder is mounted."""
+    """Every way to a folder over one protocol; ``host`` as the network knows this box, ``number`` its address in it
+    (empty: not known), ``path`` where the folder is mounted."""
     named = ways_by(setting, protocol, host, path)
     if not number:
         return named

@@ -2,7 +2,8 @@
 
 netatalk 4.2 has no include, so a drop-in of its unit names the file. What the settings are for:
 
-- ``valid shellcheck = no``: people here have no shell. DHX2 asks PAM (``/etc/pam.d/netatalk``), which knows the password
+- ``valid shellcheck = no``: people here have no shell.
+DHX2 asks PAM (``/etc/pam.d/netatalk``), which knows the password
   from ``/etc/shadow``; a locked account stays out.
 - ``uams_dhx2.so`` alone: the password never crosses the network in the clear, and there are no guests.
 - ``ea = samba`` keeps Finder's data where Samba's ``fruit:metadata = netatalk``, ``fruit:resource = file`` and
@@ -54,7 +55,18 @@ GLOBAL = {
     "spotlight": "no",
     "close vol": "yes",
 }
-VOLUME = {"volume name", "path", "valid users", "rolist", "ea", "file perm", "directory perm", "hosts allow", "time machine", "vol size limit"}  # fmt: skip
+VOLUME = {
+    "volume name",
+    "path",
+    "valid users",
+    "rolist",
+    "ea",
+    "file perm",
+    "directory perm",
+    "hosts allow",
+    "time machine",
+    "vol size limit",
+}
 TEMPLATE = Template(
     """\
 [Global]
@@ -127,7 +139,8 @@ def check_config(path: Path) -> None:
         raise Failed(
             Message("netatalk on this box is set up by hand"),
             Message(
-                "its unit does not name {config}. Larder leaves it alone. To hand it over, run Larder's installation with LARDER_TAKE=netatalk.",
+                "its unit does not name {config}. Larder leaves it alone. To hand it over, run Larder's "
+                "installation with LARDER_TAKE=netatalk.",
                 config=CONFIG,
             ),
         )

@@ -1,4 +1,5 @@
-"""Run by netatalk's unit before it starts: its file must name only what is mounted now, or an empty folder would be served.
+"""Run by netatalk's unit before it starts: its file must name only what is mounted now, or an
+empty folder would be served.
 
 A file that was changed by hand is left as it is. Where facts cannot be read the volumes are taken out: better none than
 the place beneath a locked folder.

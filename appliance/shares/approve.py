@@ -44,16 +44,16 @@ def summary_text(count: int, pool: str) -> str:
 
 
 def offered_shares(facts: Facts, pool: str) -> list[Offer]:
-    """The folders of a pool that ask for a share which nobody serves and that could be served now. One that inherits its
-    setting comes along with the one it has it from."""
+    """The folders of a pool that ask for a share which nobody serves and that could be served now.
+    One that inherits its setting comes along with the one it has it from."""
     served = {(share.protocol, share.path) for share in facts.shares}
     asking = [(dataset, setting_of(dataset)) for dataset in facts.datasets if dataset.pool == pool]
     return [(dataset, setting) for dataset, setting in asking if setting and is_offered(dataset, setting, served)]
 
 
 def is_offered(dataset: Dataset, setting: ShareSetting, served: Collection[tuple[str, str]]) -> bool:
-    """Whether a folder or volume has a setting of its own that could be served now, and is not over each of its protocols.
-    ``served`` are protocols and places of the shares that there are."""
+    """Whether a folder or volume has a setting of its own that could be served now, and is not over each of its
+    protocols. ``served`` are protocols and places of the shares that there are."""
     if dataset.share_source == "inherited":
         return False
     if dataset.kind == "volume":
@@ -122,7 +122,8 @@ class ApproveShares(Operation, tag="approve-shares"):
                 if other := taken.get((protocol, name.lower())):
                     yield Reason(
                         "share-names-collide",
-                        "{dataset} asks for the share name {name}, which {other} already uses. Share it by itself, under another name.",
+                        "{dataset} asks for the share name {name}, which {other} already uses. Share it by "
+                        "itself, under another name.",
                         dataset=dataset.name,
                         name=name,
                         other=other,
@@ -158,7 +159,8 @@ class ApproveShares(Operation, tag="approve-shares"):
         if volumes:
             warnings.append(
                 Message(
-                    "This box no longer shows the partitions on {volumes} (volmode=dev), not even after you stop sharing.",
+                    "This box no longer shows the partitions on {volumes} (volmode=dev), not even after you "
+                    "stop sharing.",
                     volumes=", ".join(volumes),
                 )
             )

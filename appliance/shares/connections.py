@@ -1,7 +1,8 @@
 """Read who is connected and which files are open, from Samba, the NFS server and netatalk's processes.
 
 - SMB: ``smbstatus --json`` (Samba 4.22): ``sessions``, ``tcons`` and ``open_files``, joined by process.
-- NFS: ``/proc/fs/nfsd/clients/N`` (kernel 5.3 and later, nfsd(7)) knows clients of version 4. Version 3 has no sessions.
+- NFS: ``/proc/fs/nfsd/clients/N`` (kernel 5.3 and later, nfsd(7)) knows clients of version 4.
+Version 3 has no sessions.
 - AFP: netatalk serves each connection by a process of its own, which runs as the person; it tells of open files nothing
   but what the process holds. ``ss`` knows from where it comes.
 """
@@ -26,8 +27,9 @@ from appliance.shares.settings import PROTOCOLS, Protocol
 from appliance.system import accounts
 
 NFS_CLIENTS = Path("/proc/fs/nfsd/clients")
-# A client that has been silent for longer than its lease. The server keeps what it had open for a day or longer, until somebody
-# else needs that (Linux 5.19, NFSD4_COURTESY and NFSD4_EXPIRABLE). It has left: switched off, or gone elsewhere.
+# A client that has been silent for longer than its lease. The server keeps what it had open for a day or
+# longer, until somebody else needs that (Linux 5.19, NFSD4_COURTESY and NFSD4_EXPIRABLE). It has left:
+# switched off, or gone elsewhere.
 NFS_LEFT = {"courtesy", "expirable"}
 MOST_FILES = 20  # of one connection
 MOST = 500  # connections
@@ -117,7 +119,8 @@ def smb_connections(answer: object) -> Iterator[Connection]:
 
 
 def nfs_connections(clients: Path = NFS_CLIENTS) -> Iterator[Connection]:
-    """Clients of version 4 that are there, as the kernel lists them; ``info`` and ``states`` are lines of ``key: value``."""
+    """Clients of version 4 that are there, as the kernel lists them;
+    ``info`` and ``states`` are lines of ``key: value``."""
     try:
         found = sorted((one for one in clients.iterdir() if one.name.isdigit()), key=lambda one: int(one.name))
     except OSError:

@@ -69,7 +69,8 @@ def ask_to_end(one: Connection) -> None:
 
 
 def disconnect_user(name: str, work: Work) -> None:
-    """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts. Raises Failed."""
+    """Disconnect an account everywhere; nothing to do where nobody is connected. NFS knows no accounts.
+    Raises Failed."""
     found = [one for one in connections.read_connections(WITH_USERS) if one.user.lower() == name]
     end_connections(found)
     if not found:

@@ -1,12 +1,13 @@
-"""Announce the shares to other computers: files for Avahi (Bonjour), rendered from what is shared, and wsdd2 for Windows.
+"""Announce the shares to other computers: files for Avahi (Bonjour), rendered from what is
+shared, and wsdd2 for Windows.
 
 One file announces the box: its web page, SMB, AFP and, for Time Machine, ``_adisk``. Every NFS export has a file of its
 own, because a name and a kind of service can be announced once. Samba and netatalk announce nothing themselves
 (``multicast dns register = no``, ``zeroconf = no``), so nothing is said twice or differently.
 
-The records of Time Machine: ``sys=waMa=0,adVF=0x100`` for the box, ``dkN=adVN=<share>,adVF=<how>,adVU=<uuid>`` for a share;
-0x80 says Time Machine, 0x02 SMB, 0x21 AFP. As netatalk's ``afp_avahi.c`` (0xa1) and Samba's ``avahi_register.c`` (0x82).
-The uuid is the dataset's, so that a Mac knows its backup again on another box.
+The records of Time Machine: ``sys=waMa=0,adVF=0x100`` for the box, ``dkN=adVN=<share>,adVF=<how>,adVU=<uuid>`` for a
+share; 0x80 says Time Machine, 0x02 SMB, 0x21 AFP. As netatalk's ``afp_avahi.c`` (0xa1) and Samba's ``avahi_register.c``
+(0x82). The uuid is the dataset's, so that a Mac knows its backup again on another box.
 """
 
 from __future__ import annotations

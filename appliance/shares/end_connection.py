@@ -1,4 +1,5 @@
-"""End one client's connection. The client may reconnect at once: to keep a user out, remove the user from the share or disable the user."""
+"""End one client's connection. The client may reconnect at once: to keep a user out, remove the user from the
+share or disable the user."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from appliance.shares.settings import SPOKEN, Protocol
 
 
 class EndConnection(Operation, tag="end-connection"):
-    """``id`` is the server's name for it; ``who`` and ``machine`` are what the person saw, since numbers come round again."""
+    """``id`` is the server's name for it; ``who`` and ``machine`` are what the person saw, since
+    numbers come round again."""
 
     needs_proof = never
 

@@ -1,4 +1,5 @@
-"""What a folder is shared as because of the one above it: where it is created there, and where it moves there or away."""
+"""What a folder is shared as because of the one above it: where it is created there, and
+where it moves there or away."""
 
 from __future__ import annotations
 
@@ -50,9 +51,9 @@ def serve_new_step(parent: Dataset | None, name: str) -> list[Step]:
 
 
 class ShareMove(msgspec.Struct, frozen=True):
-    """What a folder inherits before and after it moves. ``folder`` is the one that moves, or the first below it that inherits
-    from outside; ``now_from`` and ``then_from`` are the datasets that have the settings, and only what is in use counts:
-    somebody on this box has to have approved it."""
+    """What a folder inherits before and after it moves. ``folder`` is the one that moves, or the first below it that
+    inherits from outside; ``now_from`` and ``then_from`` are the datasets that have the settings, and only what is in
+    use counts: somebody on this box has to have approved it."""
 
     folder: str
     now: ShareSetting

@@ -109,7 +109,18 @@ def parse_exports(text: str) -> list[Export]:
 
 def check_exports(path: Path) -> None:
     """Whether the server would take this file. ``exportfs`` has no dry run, so the file is read by its own grammar."""
-    known = {"rw", "ro", "sync", "async", "root_squash", "no_root_squash", "all_squash", "no_subtree_check", "insecure", "mountpoint"}  # fmt: skip
+    known = {
+        "rw",
+        "ro",
+        "sync",
+        "async",
+        "root_squash",
+        "no_root_squash",
+        "all_squash",
+        "no_subtree_check",
+        "insecure",
+        "mountpoint",
+    }
     for export in parse_exports(path.read_text(encoding="utf-8")):
         names.served_path(export.path)
         nfs_export_rules.check_client(export.host)
@@ -163,7 +174,8 @@ class NfsServing(msgspec.Struct, frozen=True):
         )
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
-        """Start the server with the first export, stop it with the last; it keeps running for exports that an administrator added."""
+        """Start the server with the first export, stop it with the last; it keeps running for exports
+        that an administrator added."""
         if shares:
             if not is_running():
                 command.run(["systemctl", "enable", "--now", UNIT], timeout=120)
@@ -193,7 +205,12 @@ class NfsServing(msgspec.Struct, frozen=True):
         if not is_running():
             return ()
         now = {(export.path, export.host) for export in read_served()}
-        found = {host for path, hosts in self.clients() for host in hosts if (path, host) not in now and (paths is None or path in paths)}  # fmt: skip
+        found = {
+            host
+            for path, hosts in self.clients()
+            for host in hosts
+            if (path, host) not in now and (paths is None or path in paths)
+        }
         return tuple(sorted(found))
 
     def close(self, gone: Iterable[Share]) -> None:

@@ -1,7 +1,7 @@
 """The access that another computer has over NFS: the uid and gid that the server uses for it, and a test with them.
 
-With ``all_squash`` the kernel's server acts as one number for everybody, without further groups; otherwise as the numbers
-that the other computer names (exports(5)). The try is made in a child with those numbers, on the folder itself.
+With ``all_squash`` the kernel's server acts as one number for everybody, without further groups; otherwise as the
+numbers that the other computer names (exports(5)). The try is made in a child with those numbers, on the folder itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Validate the clients of an NFS export: addresses, networks and host names, each in one spelling for exports(5).
 
-Wildcards and netgroups are left out: both lean on what a name server says of an address, which anybody in the network
-may answer. ``*`` and networks that are larger than any household's are refused: two halves of the world are the world too.
+Wildcards and netgroups are left out: both lean on what a name server says of an address, which anybody in
+the network may answer. ``*`` and networks that are larger than any household's are refused: two halves of
+the world are the world too.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def check_client(text: str, *, field: str = "hosts") -> str:
         raise Refused(
             Reason(
                 "nfs-client-malformed",
-                "{text} is not an address, a network or the name of a computer. Examples: 192.168.1.0/24, 192.168.1.20, imac.local.",
+                "{text} is not an address, a network or the name of a computer. Examples: 192.168.1.0/24, "
+                "192.168.1.20, imac.local.",
                 field=field,
                 text=text[:60],
             )
@@ -80,7 +82,8 @@ def check_network(text: str, field: str) -> str:
         raise Refused(
             Reason(
                 "nfs-network-too-large",
-                "{network} is a large part of the world. Name your own network, for example 192.168.1.0/24. /{prefix} is the largest.",
+                "{network} is a large part of the world. Name your own network, for example 192.168.1.0/24. "
+                "/{prefix} is the largest.",
                 field=field,
                 network=text,
                 prefix=LARGEST[found.version],

@@ -52,7 +52,8 @@ class OwnedFile(msgspec.Struct, frozen=True):
             raise Refused(
                 Reason(
                     "file-changed-by-hand",
-                    "{path} was changed by hand, so Larder does not overwrite it. The Manual changes page shows the difference and what you can do.",
+                    "{path} was changed by hand, so Larder does not overwrite it. The Manual changes page "
+                    "shows the difference and what you can do.",
                     path=self.path,
                 )
             )

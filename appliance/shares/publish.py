@@ -29,7 +29,8 @@ Served = frozenset[tuple[str, str]]
 
 
 class Serving(Interface):
-    """One protocol. ``units`` are systemd's, the one that serves first; a share without a name (NFS) is called by its path."""
+    """One protocol. ``units`` are systemd's, the one that serves first; a share without a name
+    (NFS) is called by its path."""
 
     @property
     def name(self) -> Protocol: ...
@@ -54,8 +55,8 @@ class Serving(Interface):
         """What a person has to know before this part is switched on."""
 
     def take_up(self, shares: tuple[Share, ...]) -> None:
-        """Have the daemon serve its file without dropping clients: start and enable it, or reload; with no shares at all,
-        stop and disable it where it was Larder that started it. Raises Failed."""
+        """Have the daemon serve its file without dropping clients: start and enable it, or reload; with no shares at
+        all, stop and disable it where it was Larder that started it. Raises Failed."""
 
     def served(self) -> Served:
         """Names and paths that the running daemon itself says it serves; empty where it does not run. Raises Failed."""
@@ -64,8 +65,8 @@ class Serving(Interface):
         """Disconnect who still has these former shares open. Raises Failed."""
 
     def why_not(self, paths: Collection[str] | None = None) -> str:
-        """Why the daemon does not serve all of its file, in a sentence, where that can be told; else empty. ``paths``: of
-        these folders only."""
+        """Why the daemon does not serve all of its file, in a sentence, where that can be told; else empty.
+        ``paths``: of these folders only."""
 
     def configured(self) -> tuple[Share, ...]:
         """The shares of the file as it stands, for the inventory: needs no root and asks no daemon."""
@@ -95,9 +96,11 @@ def agreed_facts(datasets: Iterable[Dataset] | None = None) -> Facts:
 
 
 def smb_policy() -> SmbPolicy:
-    """How SMB is protected: what Samba's own file says where it serves something, else what was chosen for the first share.
+    """How SMB is protected: what Samba's own file says where it serves something, else what
+    was chosen for the first share.
 
-    A power cut may leave the two apart; a file that was changed by hand is not Larder's word, so then the choice counts.
+    A power cut may leave the two apart; a file that was changed by hand is not Larder's
+    word, so then the choice counts.
     """
     one = SERVING["smb"]
     if one.configured() and not one.owned.drifted() and (found := smb.policy_in(one.owned.path)):
@@ -129,15 +132,15 @@ def publish_shares(
     over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Write these protocols' files from the facts, reload the daemons, close former shares and announce the rest. Volumes
-    have no file: the kernel's own tree is changed.
+    """Write these protocols' files from the facts, reload the daemons, close former shares and announce the rest.
+    Volumes have no file: the kernel's own tree is changed.
 
-    Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that, and with
-    ``insist`` so are the files of the protocols before it.
-    ``over`` is the fingerprint of a hand edit that may be written over; it is put back, too, where what replaces it fails.
-    Without ``insist`` a share that is not served is only noted: what matters then is that others are no longer. ``changed``
-    are the places of the folders that this is about: of all others, too, it is only noted. So is a share whose clients
-    nobody knows by name now, unless it is among the changed: the computer may be switched off.
+    Raises Refused on a hand edit, Failed; a file that its daemon does not serve as it says is put back before that, and
+    with ``insist`` so are the files of the protocols before it. ``over`` is the fingerprint of a hand edit that may be
+    written over; it is put back, too, where what replaces it fails. Without ``insist`` a share that is not served is
+    only noted: what matters then is that others are no longer. ``changed`` are the places of the folders that this is
+    about: of all others, too, it is only noted. So is a share whose clients nobody knows by name now, unless it is
+    among the changed: the computer may be switched off.
     """
     serve_protocols(facts, protocols, insist=insist, changed=changed, over=over, note=note)
     tell_network(note, facts)
@@ -189,8 +192,8 @@ def serve_previous(one: Serving, note: Callable[[str], None]) -> None:
 
 
 def put_volumes_back(note: Callable[[str], None]) -> None:
-    """Have the kernel serve only the volumes that are agreed to now, after serving others failed: it has no former file to
-    go back to. What is reported is why, so trouble here is only noted."""
+    """Have the kernel serve only the volumes that are agreed to now, after serving others failed: it has no former file
+    to go back to. What is reported is why, so trouble here is only noted."""
     try:
         publish_shares(agreed_facts(), [ISCSI], insist=False, note=note)
     except LarderError as error:

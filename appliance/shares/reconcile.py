@@ -29,8 +29,8 @@ def reconcile_files(facts: Facts, datasets: Iterable[Dataset], note: Callable[[s
 
 
 def is_stale(one: Serving, facts: Facts, here: Collection[str]) -> bool:
-    """Whether a file has to be written anew. One that was changed by hand waits for a person to decide. So does one with a
-    share of a pool that is away: the pool may be back soon, and its shares with it."""
+    """Whether a file has to be written anew. One that was changed by hand waits for a person to decide.
+    So does one with a share of a pool that is away: the pool may be back soon, and its shares with it."""
     before = one.configured()
     if one.owned.drifted() or not (before or one.shares(facts)):
         return False

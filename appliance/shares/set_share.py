@@ -1,7 +1,7 @@
 """Set, change or stop one protocol's share of a dataset, with the same steps for SMB, NFS and AFP.
 
-The setting is kept with the dataset, the protocol's file is rendered from all datasets, its daemon takes it up and is asked
-what it serves. A switch is on only when that answer names the share; otherwise all of it is put back.
+The setting is kept with the dataset, the protocol's file is rendered from all datasets, its daemon takes it up and is
+asked what it serves. A switch is on only when that answer names the share; otherwise all of it is put back.
 """
 
 from __future__ import annotations
@@ -211,7 +211,9 @@ class SetShare(Operation, tag="set-share"):
             )
         if self.protocol in {"smb", "afp"} and self.part and setting.smb and setting.afp:
             yield Message(
-                "What Macs attach to files (tags, colours) is kept in another way while a folder is shared over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the files themselves are."
+                "What Macs attach to files (tags, colours) is kept in another way while a folder is shared "
+                "over both SMB and AFP. What was attached before over SMB alone is not seen meanwhile; the "
+                "files themselves are."
             )
 
     def served_with(self, dataset: Dataset) -> list[Protocol]:
@@ -239,8 +241,8 @@ class SetShare(Operation, tag="set-share"):
         return ["zfs", "set", *limit, f"{user_properties.SHARE}={setting.text()}", self.dataset]
 
     def agreed_setting(self, datasets: Iterable[Dataset]) -> ShareSetting:
-        """What the dataset will ask for, given all that are here. The parts that came with the disks are left out unless
-        somebody approved them here: the approval is for the whole setting."""
+        """What the dataset will ask for, given all that are here. The parts that came with the disks are left out
+        unless somebody approved them here: the approval is for the whole setting."""
         agreed = publish.only_agreed(Facts(datasets=tuple(datasets)), approved.read_approved())
         return self.setting(agreed.dataset(self.dataset))
 
@@ -314,9 +316,9 @@ def has_limit_of_owner(dataset: Dataset) -> bool:
 
 
 def limit_arguments(dataset: Dataset, setting: ShareSetting) -> list[str]:
-    """What ``zfs set`` is given so that Time Machine's limit is the file system's too: a Mac that miscounts must not fill
-    the pool. It changes with Time Machine alone and goes with it; one that the owner has set stays, as it guards the pool
-    just as well."""
+    """What ``zfs set`` is given so that Time Machine's limit is the file system's too: a Mac that miscounts must not
+    fill the pool. It changes with Time Machine alone and goes with it; one that the owner has set stays, as it
+    guards the pool just as well."""
     before = time_machine_limit(dataset)
     # A limit does not come along with a folder that was received.
     changes = setting.limit != before or (setting.limit and dataset.share_source == "received")
@@ -328,6 +330,7 @@ def limit_arguments(dataset: Dataset, setting: ShareSetting) -> list[str]:
 def unused_warnings(protocols: Sequence[str]) -> Iterator[str]:
     if protocols:
         yield Message(
-            "The folder also has settings for {protocols} that are not in use. If they were never approved on this box, they are removed.",
+            "The folder also has settings for {protocols} that are not in use. If they were never approved "
+            "on this box, they are removed.",
             protocols=list_with_and(protocols),
         )

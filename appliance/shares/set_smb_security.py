@@ -1,8 +1,9 @@
 """Set signing and encryption of SMB, for all folders at once.
 
-smb.conf(5): SMB2 and later always sign where the client asks, so signing can only be required or left to the client.
-Encryption needs SMB3 (Windows 8, OS X 10.11). ``desired`` encrypts for all who can; ``required`` turns the others away, and
-guests, since a session without a password has no key. The oldest protocol that is spoken is SMB2 whatever is chosen.
+smb.conf(5): SMB2 and later always sign where the client asks, so signing can only be required or left to the
+client. Encryption needs SMB3 (Windows 8, OS X 10.11). ``desired`` encrypts for all who can; ``required``
+turns the others away, and guests, since a session without a password has no key. The oldest protocol that is
+spoken is SMB2 whatever is chosen.
 """
 
 from __future__ import annotations
@@ -53,33 +54,52 @@ class SetSmbSecurity(Operation, tag="set-smb-security"):
         return ("shares",)
 
     def check(self, facts: Facts) -> Iterator[Reason]:
-        guests = [
-            one.name for one, part in wanted_shares(facts, "smb") if isinstance(part, Smb) and part.guest != "no"
-        ] if self.encryption == "required" else []  # fmt: skip
+        guests = (
+            [one.name for one, part in wanted_shares(facts, "smb") if isinstance(part, Smb) and part.guest != "no"]
+            if self.encryption == "required"
+            else []
+        )
         if guests:
             yield Reason(
                 "guests-not-encrypted",
-                "{shares} can be reached without a password, and such connections cannot be encrypted. Turn off access without a password there first, or encrypt only for computers that can.",
+                "{shares} can be reached without a password, and such connections cannot be encrypted. Turn "
+                "off access without a password there first, or encrypt only for computers that can.",
                 field="encryption",
                 shares=names_text(guests, 5),
             )
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message("New connections over SMB are signed {words}, and encrypted {words_2}. Connections that are open now stay as they are.", words=WORDS[self.signing], words_2=WORDS[self.encryption]),
+            summary=Message(
+                "New connections over SMB are signed {words}, and encrypted {words_2}. Connections that are "
+                "open now stay as they are.",
+                words=WORDS[self.signing],
+                words_2=WORDS[self.encryption],
+            ),
             steps=(
                 Step(
                     "protect",
                     Message("Store the choice, and apply it in Samba"),
-                    Message("write {path}, checked by Samba\nwrite {file}", path=publish.SERVING['smb'].owned.path, file=smb_security.FILE),
+                    Message(
+                        "write {path}, checked by Samba\nwrite {file}",
+                        path=publish.SERVING["smb"].owned.path,
+                        file=smb_security.FILE,
+                    ),
                     self.protect,
                     (str(smb_security.FILE),),
                 ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
-            warnings=(Message("Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many old televisions and scanners."),) if self.encryption == "required" else (),
+            warnings=(
+                Message(
+                    "Computers from before 2012 can no longer connect: Windows 7, OS X before 10.11, many "
+                    "old televisions and scanners."
+                ),
+            )
+            if self.encryption == "required"
+            else (),
             undo=Message("You can change this at any time."),
-        )  # fmt: skip
+        )
 
     def protect(self, work: Work) -> None:
         publish.SERVING["smb"].owned.refuse_drift()

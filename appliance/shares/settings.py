@@ -6,8 +6,8 @@ every field by its grammar. What is read here is a wish; it is served only where
 
 A dataset below a shared one inherits its parts, and each becomes a share of its own: it is another file system, with
 other snapshots, and NFS does not look into it from outside. Its name is that of the share above it and the way down,
-joined by hyphens: below ``photos``, ``tank/photos/2024/may`` becomes ``photos-2024-may``. Over SMB it is hidden, since it
-is also seen as a folder in the share above. Time Machine is not inherited: its limit is that of one file system.
+joined by hyphens: below ``photos``, ``tank/photos/2024/may`` becomes ``photos-2024-may``. Over SMB it is hidden, since
+it is also seen as a folder in the share above. Time Machine is not inherited: its limit is that of one file system.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def lays_open(part: Part | Iscsi | None) -> bool:
 
 
 class ShareSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All of a dataset's sharing; a protocol that is not there is off. ``iscsi`` is for volumes and is not inherited."""
+    """All of a dataset's sharing; a protocol that is not there is off.
+    ``iscsi`` is for volumes and is not inherited."""
 
     smb: Smb | None = None
     nfs: Nfs | None = None
@@ -276,8 +277,8 @@ def is_servable(dataset: Dataset) -> bool:
 
 
 def wanted_shares(facts: Facts, protocol: Protocol) -> Iterator[tuple[Dataset, Part]]:
-    """The datasets to be served over a protocol with their settings. Of two shares of one name the first that has it as its
-    own is served, so that what is inherited never takes a name away."""
+    """The datasets to be served over a protocol with their settings. Of two shares of one name the first that has it as
+    its own is served, so that what is inherited never takes a name away."""
     taken: set[str] = set()
     asking = [(one, part) for one in facts.datasets if is_servable(one) and (part := part_of(one, protocol))]
     for dataset, part in sorted(asking, key=lambda pair: pair[0].share_source == "inherited"):

@@ -139,17 +139,19 @@ def for_macs(dataset: Dataset, part: Smb) -> bool:
 
 
 def vfs_modules(part: Smb, *, mac: bool) -> tuple[str, ...]:
-    """The stack of one share, from the outside in: a bin sees names as clients do, and Macs' modules are above the disk.
+    """The stack of one share, from the outside in: a bin sees names as clients do, and
+    Macs' modules are above the disk.
 
-    ``mac``: whether any share is for Macs. vfs_fruit(8): all shares have to have it then, or a Mac that mounts two of them
-    misunderstands one; testparm warns of that.
+    ``mac``: whether any share is for Macs. vfs_fruit(8): all shares have to have it then, or a Mac that mounts two of
+    them misunderstands one; testparm warns of that.
     """
     outer = (*(("shadow_copy2",) if part.previous else ()), *(("recycle",) if part.recycle else ()))
     return (*outer, *(STACK if mac else tuple(one for one in STACK if one != "fruit")))
 
 
 def one_space_each(text: str) -> bool:
-    """Whether Samba reads it as it is: of several spaces in a row it takes one (4.22), and would serve another folder."""
+    """Whether Samba reads it as it is: of several spaces in a row it takes one (4.22), and
+    would serve another folder."""
     return "  " not in text
 
 
@@ -205,7 +207,8 @@ def switched_off(name: str, values: Mapping[str, str]) -> bool:
 
 
 def parse_sections(text: str) -> dict[str, str]:
-    """The paths of the shares in a text of Samba's form, by name; ``global`` is none. Empty where it is no such text."""
+    """The paths of the shares in a text of Samba's form, by name; ``global`` is none.
+    Empty where it is no such text."""
     parser = settings_of(text)
     if parser is None:
         return {}
@@ -246,7 +249,12 @@ class SmbServing(msgspec.Struct, frozen=True):
         if isinstance(part, Smb) and part.guest == "no" and not (*part.write, *part.read):
             yield Reason("share-without-users", "Choose at least one user who may use the folder.", field="people")
         if not one_space_each(dataset.mountpoint):
-            yield Reason("mountpoint-with-two-spaces", "Samba cannot serve {path}, because it has two spaces in a row. Rename the folder, or share it over NFS.", path=dataset.mountpoint)  # fmt: skip
+            yield Reason(
+                "mountpoint-with-two-spaces",
+                "Samba cannot serve {path}, because it has two spaces in a row. Rename the folder, or share "
+                "it over NFS.",
+                path=dataset.mountpoint,
+            )
         if isinstance(part, Smb) and part.guest != "no" and facts.smb_policy.encryption == "required":
             yield Reason(
                 "guest-not-encrypted",
@@ -276,8 +284,8 @@ class SmbServing(msgspec.Struct, frozen=True):
         command.run(["smbcontrol", "all", "reload-config"], timeout=60, accept=range(256))
 
     def served(self) -> frozenset[tuple[str, str]]:
-        """What the running daemon knows when asked for it, hidden shares too; the paths are those of all of Samba's settings
-        together."""
+        """What the running daemon knows when asked for it, hidden shares too; the paths are those of all of
+        Samba's settings together."""
         if not is_running(self.units[0]):
             return frozenset()
         effective = effective_shares()
@@ -308,8 +316,8 @@ def effective_shares() -> dict[str, str]:
 
 
 def known_shares(names: Iterable[str]) -> frozenset[str]:
-    """Which of these shares the running Samba knows: to one who gives no name it refuses a share, or opens it to guests, and
-    says of no other that there is such a name.
+    """Which of these shares the running Samba knows: to one who gives no name it refuses a share, or opens it to
+    guests, and says of no other that there is such a name.
 
     One process and one connection ask for all. A list of the shares (``smbclient -L``) would need Samba's helpers for
     remote procedure calls, which take 15 times as long at their first call after a start, and 40 MiB (4.22).

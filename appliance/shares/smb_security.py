@@ -1,5 +1,5 @@
-"""Signing and encryption of SMB for the whole server: a small file beside Samba's, which anybody may read. Pages show it, and
-every rendering of Samba's settings takes it in.
+"""Signing and encryption of SMB for the whole server: a small file beside Samba's, which anybody may read.
+Pages show it, and every rendering of Samba's settings takes it in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Stop serving shares before their folder or pool goes away, moves or is locked, and serve them again from a new place."""
+"""Stop serving shares before their folder or pool goes away, moves or is locked, and serve
+them again from a new place."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ def shares_of_pool(facts: Facts, pool: str) -> list[Share]:
 
 
 def review_facts(facts: Facts, shares: Collection[Share], *, label: str = SHARES) -> dict[str, str]:
-    """The shares that stop and who is connected to them now, for a review page. Of what is agreed to only those are a part
-    who lose a disk (``connected_computers``)."""
+    """The shares that stop and who is connected to them now, for a review page.
+    Of what is agreed to only those are a part who lose a disk (``connected_computers``)."""
     rows = {
         label: ", ".join(share.name for share in shares),
         CONNECTED: ", ".join(filter(None, (connected_users(facts.sessions, shares), *open_targets(shares)))),
@@ -76,7 +77,8 @@ def disk_warnings(shares: Collection[Share]) -> tuple[str, ...]:
     return (
         (
             Message(
-                "{found} uses it as a disk now. That computer sees its disk fail, and what it has not written yet is lost. Shut it down first, or eject the disk there.",
+                "{found} uses it as a disk now. That computer sees its disk fail, and what it has not "
+                "written yet is lost. Shut it down first, or eject the disk there.",
                 found=", ".join(found),
             ),
         )
@@ -114,7 +116,8 @@ def close_shares(shares: Collection[Share]) -> None:
 
 
 def serve_datasets(datasets: Iterable[Dataset], note: Callable[[str], None]) -> None:
-    """Have every daemon serve what these datasets ask for and the owner agreed to. Raises Failed, Refused on a hand edit."""
+    """Have every daemon serve what these datasets ask for and the owner agreed to.
+    Raises Failed, Refused on a hand edit."""
     publish.publish_shares(publish.agreed_facts(datasets), insist=False, note=note)
 
 

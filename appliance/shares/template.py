@@ -1,5 +1,5 @@
-"""A configuration file's text as a template. Jinja2 is loaded and the text compiled when it is first rendered: each request to the
-agent is a new process, and few of them render anything."""
+"""A configuration file's text as a template. Jinja2 is loaded and the text compiled when it is first rendered: each
+request to the agent is a new process, and few of them render anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 class Template:
-    """``text`` in Jinja2's grammar. A name that is not given is an error. Nothing is escaped: values have strict grammars."""
+    """``text`` in Jinja2's grammar. A name that is not given is an error.
+    Nothing is escaped: values have strict grammars."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -20,7 +21,8 @@ class Template:
     def compiled(self) -> jinja2.Template:
         from jinja2 import Environment, StrictUndefined
 
-        plain = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701  # not HTML
+        # not HTML
+        plain = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
         return plain.from_string(self.text)
 
     def render(self, **values: object) -> str:

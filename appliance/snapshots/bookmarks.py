@@ -85,7 +85,8 @@ class BookmarkSnapshot(SnapshotOperation, tag="bookmark-snapshot"):
         )
         return Plan(
             summary=Message(
-                "{target} marks the moment of {snapshot}. It keeps no files, but a backup that was made up to that moment can continue from it.",
+                "{target} marks the moment of {snapshot}. It keeps no files, but a backup that was made up "
+                "to that moment can continue from it.",
                 target=self.target,
                 snapshot=self.snapshot,
             ),

@@ -1,8 +1,8 @@
 """What deleting snapshots and old copies frees in a pool, as ZFS counts it afterwards. Pure functions.
 
-It differs from the sum of ``usedbysnapshots`` in three ways. A snapshot that is protected or has a clone stays, and with it
-whatever other snapshots share with it. Blocks that a dataset with ``refreservation`` shares with a snapshot are reserved once
-more (``dsl_dataset_snapshot_reserve_space``). And what is freed below a ``reservation`` stays reserved.
+It differs from the sum of ``usedbysnapshots`` in three ways. A snapshot that is protected or has a clone stays, and
+with it whatever other snapshots share with it. Blocks that a dataset with ``refreservation`` shares with a snapshot are
+reserved once more (``dsl_dataset_snapshot_reserve_space``). And what is freed below a ``reservation`` stays reserved.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from appliance.snapshots import space
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What is known of snapshots. ``blocked``: the datasets with one that cannot be destroyed. ``snapshots``: all of these
-    datasets, or none where they are too many. ``spans``: the runs of neighbours that ZFS measured."""
+    """What is known of snapshots. ``blocked``: the datasets with one that cannot be destroyed. ``snapshots``: all of
+    these datasets, or none where they are too many. ``spans``: the runs of neighbours that ZFS measured."""
 
     blocked: frozenset[str] = frozenset()
     snapshots: tuple[Snapshot, ...] = ()
@@ -42,8 +42,8 @@ def destroyable_runs(snapshots: Sequence[Snapshot]) -> list[list[Snapshot]]:
 def measure_cleanup(datasets: Sequence[Dataset], copies: Collection[str], known: Known) -> Cleanup:
     """What is freed when every snapshot of a pool is destroyed that can be, and every old copy.
 
-    ``datasets``: all of the pool, parents first. ``copies``: the topmost datasets of old copies; one with a snapshot that
-    cannot be destroyed stays.
+    ``datasets``: all of the pool, parents first. ``copies``: the topmost datasets of old copies; one with a snapshot
+    that cannot be destroyed stays.
     """
     snapshots: dict[str, list[Snapshot]] = defaultdict(list)
     for one in known.snapshots:

@@ -110,7 +110,8 @@ class DestroySnapshots(SnapshotsOperation, tag="destroy-snapshots"):
         elif not self.find_destroyable(facts):
             yield Reason(
                 "snapshots-blocked",
-                "None of these snapshots can be destroyed. {snapshots}. Release protected ones, and destroy clones first.",
+                "None of these snapshots can be destroyed. {snapshots}. Release protected ones, and destroy "
+                "clones first.",
                 snapshots="; ".join(describe_blocks(chosen)),
             )
 

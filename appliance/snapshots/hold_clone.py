@@ -250,7 +250,8 @@ class CloneSnapshot(SnapshotOperation, tag="clone-snapshot"):
             # It would lie beside the copy, where nothing is mounted: also beside one that was set aside.
             yield Reason(
                 "clone-of-copy",
-                "{dataset} belongs to the copies of backups, and what is made there cannot be used. Choose “{restore}” on the page of the copy.",
+                "{dataset} belongs to the copies of backups, and what is made there cannot be used. Choose "
+                "“{restore}” on the page of the copy.",
                 dataset=self.dataset,
                 restore=Message("Restore this volume") if source.kind == "volume" else Message("Restore this folder"),
             )

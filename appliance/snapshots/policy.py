@@ -169,7 +169,8 @@ def describe_move(dataset: Dataset, parent: Dataset | None) -> Iterator[str]:
     else:
         yield (
             Message(
-                "It follows the snapshot schedule of its new place, which keeps {sentence}. Automatic snapshots beyond that are destroyed.",
+                "It follows the snapshot schedule of its new place, which keeps {sentence}. Automatic "
+                "snapshots beyond that are destroyed.",
                 sentence=then.sentence,
             )
         )

@@ -1,7 +1,7 @@
 """Which automatic snapshots are no longer kept: the rule, and what the agent can tell of it by itself. Pure functions.
 
-The agent need not trust a request to prune. It knows the folder's policy, each snapshot's mark and name, and when ZFS made
-it. Which other grains a snapshot got later is recorded only in the settings database.
+The agent need not trust a request to prune. It knows the folder's policy, each snapshot's mark and name, and when ZFS
+made it. Which other grains a snapshot got later is recorded only in the settings database.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def expired_snapshots(policy: Policy | None, taken: Sequence[Taken], *, others: 
 def prunable_guids(policy: Policy | None, known: Iterable[Snapshot], now: datetime, zone: tzinfo) -> frozenset[int]:
     """The snapshots that a policy took and for which newer ones of the folder fill as many slots as the policy keeps.
 
-    ``known``: all snapshots of one folder. Slots are counted by the time at which ZFS made a snapshot, so many snapshots
-    made at once fill only one slot.
+    ``known``: all snapshots of one folder. Slots are counted by the time at which ZFS made a snapshot, so many
+    snapshots made at once fill only one slot.
     """
     if policy is None:
         return frozenset()
@@ -71,7 +71,8 @@ def keeps_less(now: Policy | None, then: Policy | None) -> bool:
 
 
 def may_lose(datasets: Iterable[Dataset], then: Policy | None) -> bool:
-    """Whether any of these folders may lose snapshots that it has once it follows ``then``. A copy follows no policy."""
+    """Whether any of these folders may lose snapshots that it has once it follows ``then``.
+    A copy follows no policy."""
     return any(
         not one.copy_of
         and bool(one.snapshots_changed or one.used_by_snapshots)

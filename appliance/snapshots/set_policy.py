@@ -26,8 +26,8 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
     policy: Policy | None = None
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Whether the folder, or one below that follows it, keeps less than now: the snapshots above the new numbers are
-        then destroyed without a review."""
+        """Whether the folder, or one below that follows it, keeps less than now: the snapshots above the new numbers
+        are then destroyed without a review."""
         dataset = facts.dataset(self.dataset)
         if dataset is None:
             return True
@@ -62,7 +62,8 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
         elif self.policy and dataset.copy_of:  # snapshot_policy.policy_of: it would never run
             yield Reason(
                 "schedule-of-copy",
-                "{dataset} belongs to the copies of backups, and a schedule does nothing there. Set one for the original folder: its snapshots come with the next backup.",
+                "{dataset} belongs to the copies of backups, and a schedule does nothing there. Set one for "
+                "the original folder: its snapshots come with the next backup.",
                 dataset=self.dataset,
             )
         elif self.policy is None and dataset.policy_source not in snapshot_policy.OWN:
@@ -73,7 +74,8 @@ class SetSnapshotPolicy(Operation, tag="set-snapshot-policy"):
         if self.policy is None:
             argv = ["zfs", "inherit", user_properties.POLICY, self.dataset]
             summary = Message(
-                "{dataset} follows the folder above it. Snapshots that its own schedule took stay until the schedule above no longer keeps them.",
+                "{dataset} follows the folder above it. Snapshots that its own schedule took stay until the "
+                "schedule above no longer keeps them.",
                 dataset=self.dataset,
             )
         else:

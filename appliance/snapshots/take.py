@@ -119,7 +119,8 @@ class TakeSnapshot(SnapshotsOperation, tag="take-snapshot"):
         elif is_continued(dataset.copy_of):
             yield Reason(
                 "snapshot-of-copy",
-                "{dataset} is the copy of a backup. With a snapshot of its own, it could take no later backup. Take one of the original folder.",
+                "{dataset} is the copy of a backup. With a snapshot of its own, it could take no later "
+                "backup. Take one of the original folder.",
                 dataset=self.dataset,
             )
         for member in self.find_members(facts):

@@ -1,7 +1,7 @@
 """Make the support bundle: one zip in memory, which the asker gets as an open file. Nothing of it is on a disk.
 
-Every text goes through the same two steps: secrets are hidden (``appliance/system/redaction.py``), then what was chosen is
-masked. Bounds: the files, their bytes, and the seconds after which no further file is begun.
+Every text goes through the same two steps: secrets are hidden (``appliance/system/redaction.py``), then what was chosen
+is masked. Bounds: the files, their bytes, and the seconds after which no further file is begun.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ class BundleFile(msgspec.Struct, frozen=True):
 
 
 class MakeBundle(Request, tag="make-bundle"):
-    """The support bundle. ``own``: files that the pages add, of the names in OWN. ``users``, ``hosts`` and ``pools``: names that
-    only the pages know, of pools that are gone, say; ``secrets``: values that must be nowhere in it; ``masked``: what gets masks, by choice."""
+    """The support bundle. ``own``: files that the pages add, of the names in OWN. ``users``, ``hosts`` and ``pools``:
+    names that only the pages know, of pools that are gone, say; ``secrets``: values that must be nowhere in it;
+    ``masked``: what gets masks, by choice."""
 
     own: dict[str, str] = {}
     users: tuple[str, ...] = ()
@@ -165,7 +166,8 @@ def dataset_names(facts: Facts) -> Iterator[str]:
 
 
 def people(facts: Facts) -> Iterator[str]:
-    """Names of users of shares, by which they sign in and as they are called, and of other people with an account here."""
+    """Names of users of shares, by which they sign in and as they are called, and of other
+    people with an account here."""
     yield from (remote.user for remote in facts.remotes)
     for account in facts.accounts:
         yield account.name

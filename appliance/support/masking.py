@@ -1,7 +1,7 @@
 """Masks in place of names, serial numbers and addresses: the same thing gets the same mask in the whole bundle.
 
-Names that are known (of pools, folders, users, the box, disks) are replaced wherever they stand as a word, in one pass, so
-that no mask is masked again. Addresses are found by their form. A mask is ``<pool-1>``: no name may hold ``<``.
+Names that are known (of pools, folders, users, the box, disks) are replaced wherever they stand as a word, in one pass,
+so that no mask is masked again. Addresses are found by their form. A mask is ``<pool-1>``: no name may hold ``<``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MASK = re.compile(r"<[a-z]+-\d+>")
 
 
 class Masker:
-    """Masks of one bundle. ``known``: by kind (``pool``, ``folder``, ``user``, ``group``, ``host``, ``serial``, ``address``) the
-    values to mask; ``addresses``: whether addresses are masked by their form."""
+    """Masks of one bundle. ``known``: by kind (``pool``, ``folder``, ``user``, ``group``, ``host``, ``serial``,
+    ``address``) the values to mask; ``addresses``: whether addresses are masked by their form."""
 
     def __init__(self, known: Mapping[str, Iterable[str]], *, addresses: bool) -> None:
         self.addresses = addresses
@@ -125,7 +125,8 @@ def build_pattern(words: set[str], inside: set[str], in_paths: set[str]) -> re.P
 
 
 def either(values: Iterable[str]) -> str:
-    """A pattern for one of many values, letter by letter, so that a thousand names cost no more than the longest of them."""
+    """A pattern for one of many values, letter by letter, so that a thousand names cost no more
+    than the longest of them."""
     tree: dict[str, Any] = {}
     for value in values:
         node = tree

@@ -31,13 +31,28 @@ ALL_STATUS = range(256)  # what fails has the most to tell
 SECONDS, SECONDS_OF_FILE = 30.0, 60.0  # for one command, and after which a file gets no further one
 SECONDS_OF_DISK = 15.0  # so that a few that hang leave time for the others
 PACKAGES = (
-    "zfs-dkms", "zfsutils-linux", "zfs-zed", "samba", "netatalk", "nfs-kernel-server", "smartmontools", "redis-server",
-    "nginx", "nginx-light", "avahi-daemon", "wsdd2", "linux-image-amd64", "systemd", "openssh-server", "python3",
-)  # fmt: skip  # a list of words
+    "zfs-dkms",
+    "zfsutils-linux",
+    "zfs-zed",
+    "samba",
+    "netatalk",
+    "nfs-kernel-server",
+    "smartmontools",
+    "redis-server",
+    "nginx",
+    "nginx-light",
+    "avahi-daemon",
+    "wsdd2",
+    "linux-image-amd64",
+    "systemd",
+    "openssh-server",
+    "python3",
+)
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A file of the bundle. ``holds`` ends the sentence “this file holds …”; ``read`` gives its text. Raises LarderError."""
+    """A file of the bundle. ``holds`` ends the sentence “this file holds …”; ``read`` gives its text.
+    Raises LarderError."""
 
     name: str
     holds: str
@@ -86,9 +101,24 @@ def read_system(_facts: Facts) -> str:
         ["ip", "-brief", "address"],
         ["df", "--human-readable", "--local", "--output=target,fstype,size,used,avail,pcent"],
         ["systemctl", "--no-pager", "--plain", "--failed", "list-units"],
-        ["systemctl", "--no-pager", "--plain", "--all", "list-units", "larder*", "redis*", "nginx*", "zfs*", "smb*", "nmb*", "nfs*", "netatalk*", "smart*"],
+        [
+            "systemctl",
+            "--no-pager",
+            "--plain",
+            "--all",
+            "list-units",
+            "larder*",
+            "redis*",
+            "nginx*",
+            "zfs*",
+            "smb*",
+            "nmb*",
+            "nfs*",
+            "netatalk*",
+            "smart*",
+        ],
         ["timedatectl", "show"],
-    )  # fmt: skip  # a command a line
+    )
     return f"{shown}\n\n{run_all(*commands)}"
 
 
@@ -105,7 +135,8 @@ def read_smart(facts: Facts) -> str:
 
 
 def read_report(path: str) -> str:
-    """The whole report of one disk, as JSON; a disk that does not answer is part of the text and keeps none from being asked."""
+    """The whole report of one disk, as JSON; a disk that does not answer is part of the text and
+    keeps none from being asked."""
     head = f"$ smartctl --json --xall {path}\n"
     try:
         return f"{head}{disk_request.read_report(path, timeout=SECONDS_OF_DISK)[:MOST_TEXT]}\n"
@@ -191,7 +222,11 @@ def read_command_line(_facts: Facts) -> str:
 # What asks disks and pools stands last: where they hang, that may take all the time there is.
 SECTIONS: tuple[Section, ...] = (
     Section("versions.txt", Message("the versions of Larder, Linux, ZFS, Samba and what they need"), read_versions),
-    Section("system.txt", Message("model, memory, load, temperatures, network addresses, file systems and services"), read_system),
+    Section(
+        "system.txt",
+        Message("model, memory, load, temperatures, network addresses, file systems and services"),
+        read_system,
+    ),
     Section("kernel.txt", Message("how Linux was started, its modules, and what is mounted where"), read_command_line),
     Section("shares.txt", Message("shares, users and groups, without passwords"), read_shares),
     Section("journal.txt", Message("the system log of the last {days} days", days=JOURNAL_DAYS), read_journal),
@@ -199,8 +234,12 @@ SECTIONS: tuple[Section, ...] = (
     Section("smart.txt", Message("the SMART report of every disk that is not asleep"), read_smart),
     Section("pools.txt", Message("state, layout, settings and events of the pools"), read_pools),
     Section("pool-history.txt", Message("the last commands that changed each pool"), read_pool_history),
-    Section("folders.txt", Message("names, sizes and settings of folders and volumes, their snapshot schedules, backups and shares"), read_folders),
-)  # fmt: skip  # a file a line
+    Section(
+        "folders.txt",
+        Message("names, sizes and settings of folders and volumes, their snapshot schedules, backups and shares"),
+        read_folders,
+    ),
+)
 # What only the pages know, which they send along.
 OWN: dict[str, str] = {
     "settings.txt": Message(

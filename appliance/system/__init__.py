@@ -1,4 +1,5 @@
-"""The ground below every other package: Larder's paths, locks, files written atomically, the clock, the system's accounts.
+"""The ground below every other package: Larder's paths, locks, files written atomically, the
+clock, the system's accounts.
 
 It knows no feature. Start at ``paths``.
 """

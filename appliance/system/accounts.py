@@ -1,8 +1,8 @@
 """The accounts and groups that Larder keeps, as the system has them: users without a shell, known to Samba.
 
-An account is a user whose primary group is Larder's group of users. Its comment field (passwd(5)) says what people call it
-and whether it is disabled, since only root may ask Samba or the shadow file. A group is one whose number lies in Larder's
-range. Numbers are never given twice: files of somebody who is gone must not become those of somebody new.
+An account is a user whose primary group is Larder's group of users. Its comment field (passwd(5)) says what people call
+it and whether it is disabled, since only root may ask Samba or the shadow file. A group is one whose number lies in
+Larder's range. Numbers are never given twice: files of somebody who is gone must not become those of somebody new.
 """
 
 from __future__ import annotations

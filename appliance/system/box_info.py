@@ -26,8 +26,8 @@ VERSION = re.compile(r"(\d+\.\d+\.\d+)")
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """Bytes. ``arc``: what ZFS keeps of files for reading again and gives back when programs need it; it is part of ``used``
-    for the kernel, and told separately here: ``programs`` + ``arc`` + ``free`` = ``total``."""
+    """Bytes. ``arc``: what ZFS keeps of files for reading again and gives back when programs need it; it is part of
+    ``used`` for the kernel, and told separately here: ``programs`` + ``arc`` + ``free`` = ``total``."""
 
     total: int
     arc: int
@@ -39,8 +39,9 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Port(msgspec.Struct, frozen=True):
-    """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the start;
-    ``frames``: how many passed and were lost since then; ``link``: what both ends of the cable offer, of a wired port that tells."""
+    """A network port. ``speed`` in Mbit/s, 0 where unknown; ``received`` and ``sent`` in bytes since the
+    start; ``frames``: how many passed and were lost since then; ``link``: what both ends of the cable offer,
+    of a wired port that tells."""
 
     name: str
     addresses: tuple[str, ...]
@@ -68,8 +69,8 @@ class Sensor(msgspec.Struct, frozen=True):
 
 
 class BoxInfo(msgspec.Struct, frozen=True):
-    """All of it at one moment. ``boot``: the id of this start; ``uptime`` in seconds; ``has_systemd``: no container, so that
-    name and clock can be set."""
+    """All of it at one moment. ``boot``: the id of this start; ``uptime`` in seconds;
+    ``has_systemd``: no container, so that name and clock can be set."""
 
     boot: str
     model: str
@@ -201,7 +202,8 @@ def read_disk_traffic(folder: Path) -> tuple[int, int]:
 
 
 def read_sensors(folder: Path, kind: str, divisor: int) -> list[Sensor]:
-    """The sensors of a kind (``temp``, ``fan``) with what their chips call them. Disks are left out: they have a page."""
+    """The sensors of a kind (``temp``, ``fan``) with what their chips call them.
+    Disks are left out: they have a page."""
     found = []
     for chip in sorted(folder.iterdir()) if folder.is_dir() else ():
         name = read_text(chip / "name")

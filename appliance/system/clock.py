@@ -1,10 +1,11 @@
 """What time it is as far as Larder can believe the clock: a box without a battery begins each start at some wrong date.
 
-The clock is believed while it goes on from where it was. A start at which it is earlier than before, or later by more than a
-month, is in doubt: time then goes on from where it was, by how long the box has been running, so that slots of days, weeks
-and months follow one another and none comes twice. A clock that the network set, or that somebody sets, is believed again.
-One that was ahead is also believed when the next start agrees with it, or after some days; one that went back never is,
-because a box that begins each start at the same date would live through the same month again and again.
+The clock is believed while it goes on from where it was. A start at which it is earlier than before, or later by
+more than a month, is in doubt: time then goes on from where it was, by how long the box has been running, so that
+slots of days, weeks and months follow one another and none comes twice. A clock that the network set, or that
+somebody sets, is believed again. One that was ahead is also believed when the next start agrees with it, or after
+some days; one that went back never is, because a box that begins each start at the same date would live through
+the same month again and again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """udev's links to disks and partitions, and which disk of the box a device of a pool is.
 
-A pool stores for each device the path it was found by when the pool was made or imported: a by-id name other than the one
-that Larder uses (``wwn-…``), another kind of link, or a kernel name (``/dev/sdc1``).
+A pool stores for each device the path it was found by when the pool was made or imported: a by-id name other than the
+one that Larder uses (``wwn-…``), another kind of link, or a kernel name (``/dev/sdc1``).
 """
 
 from __future__ import annotations

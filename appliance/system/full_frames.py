@@ -1,8 +1,10 @@
-"""Which computers full frames reach undivided, there and back: an ICMP echo request of the size of the MTU, never fragmented.
+"""Which computers full frames reach undivided, there and back: an ICMP echo request of the size
+of the MTU, never fragmented.
 
-As ``ping -M probe -s`` does it, which is not installed everywhere. The answer has the size of the request, so it tells the way
-back as well, but only where it came in one piece: a computer with a smaller MTU may send it in several. With each full request
-goes a small one, so that a computer that gets no full frames differs from one that answers nothing, or not yet. Needs root.
+As ``ping -M probe -s`` does it, which is not installed everywhere. The answer has the size of the request, so it
+tells the way back as well, but only where it came in one piece: a computer with a smaller MTU may send it in several.
+With each full request goes a small one, so that a computer that gets no full frames differs from one that answers
+nothing, or not yet. Needs root.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ import msgspec
 from appliance import command
 from appliance.errors import Reason, Refused
 
-# linux/in.h and linux/in6.h: never fragment, and go by the port's MTU, not by what was learned before or by the route's; and
-# say of what arrives in pieces how large the largest was.
+# linux/in.h and linux/in6.h: never fragment, and go by the port's MTU, not by what was learned before or by the
+# route's; and say of what arrives in pieces how large the largest was.
 PROBE = {
     socket.AF_INET: (socket.IPPROTO_ICMP, socket.IPPROTO_IP, ((10, 3), (25, 1))),
     socket.AF_INET6: (socket.IPPROTO_ICMPV6, socket.IPPROTO_IPV6, ((23, 3), (62, 1), (77, 1))),
@@ -62,8 +64,8 @@ def check_addresses(addresses: Collection[str]) -> None:
 
 # --- who is connected -----------------------------------------------------------------------------------------------
 def list_clients(port: str) -> tuple[str, ...]:
-    """Addresses of computers that are connected through a port, or were in the last minute; IPv6 with its zone where it needs
-    one. Raises Failed."""
+    """Addresses of computers that are connected through a port, or were in the last minute;
+    IPv6 with its zone where it needs one. Raises Failed."""
     served = " or ".join(f"sport = :{number}" for number in SERVED)
     argv = ["ss", "-Hnt", "state", "established", "state", "time-wait", f"( {served} )"]
     found = {address for line in command.run(argv, timeout=20).stdout.splitlines() if (address := peer_of(line, port))}
@@ -91,10 +93,11 @@ def is_sent_through(address: str, port: str) -> bool:
 
 # --- what reaches them ----------------------------------------------------------------------------------------------
 def ask_clients(addresses: Collection[str], size: int, *, patience: float = 0.0) -> FrameAnswers:
-    """Send each a full request, of ``size`` bytes with all headers, and a small one each second until it is clear what it gets.
+    """Send each a full request, of ``size`` bytes with all headers, and a small one each second
+    until it is clear what it gets.
 
-    ``patience``: seconds that are waited for those that answer nothing, as the port may have lost its link for a moment. Raises
-    OSError without the right to ask.
+    ``patience``: seconds that are waited for those that answer nothing, as the port may have lost its link for a
+    moment. Raises OSError without the right to ask.
     """
     small: dict[str, set[int]] = {address: set() for address in addresses}
     reached: set[str] = set()
@@ -146,8 +149,8 @@ def send_request(sender: socket.socket, address: str, sequence: int, size: int) 
 
 
 def hear(sockets: Collection[socket.socket], addresses: Collection[str]) -> Iterator[tuple[str, int, int]]:
-    """Each answer of these addresses within the time: whose, to which number, and the bytes of the packet with all headers, or of
-    its largest piece where it came in several."""
+    """Each answer of these addresses within the time: whose, to which number, and the bytes of the packet with all
+    headers, or of its largest piece where it came in several."""
     asked = {address.partition("%")[0]: address for address in addresses}
     ends = time.monotonic() + SECONDS_BETWEEN
     while (left := ends - time.monotonic()) > 0:
@@ -161,7 +164,8 @@ def hear(sockets: Collection[socket.socket], addresses: Collection[str]) -> Iter
 
 
 def read_answer(family: int, packet: bytes) -> tuple[int, int] | None:
-    """The number of an answer to us, and its bytes with all headers; None where the packet is none. IPv4 hands its header over."""
+    """The number of an answer to us, and its bytes with all headers; None where the packet is none.
+    IPv4 hands its header over."""
     _request, reply, header = ECHO[socket.AddressFamily(family)]
     start = (packet[0] & 0x0F) * 4 if family == socket.AF_INET and packet else 0
     if len(packet) < start + ECHO_HEADER or packet[start] != reply:
@@ -176,7 +180,8 @@ def mark() -> int:
 
 
 def echo_request(family: int, whose: int, sequence: int, size: int) -> bytes:
-    """An echo request with ``size`` bytes after its header (RFC 792, RFC 4443). The checksum of IPv6 is the kernel's to fill in."""
+    """An echo request with ``size`` bytes after its header (RFC 792, RFC 4443).
+    The checksum of IPv6 is the kernel's to fill in."""
     kind = ECHO[socket.AddressFamily(family)][0]
     rest = struct.pack("!HH", whose, sequence) + bytes(size)
     total = checksum(struct.pack("!BBH", kind, 0, 0) + rest) if family == socket.AF_INET else 0

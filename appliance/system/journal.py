@@ -1,9 +1,9 @@
 """The system's journal, a page at a time: by area, severity, time and a part of the text, the newest first.
 
-Every program of the box writes into it, also at the bidding of strangers. So a message is hostile text: bounded, without
-control characters, without what looks like a secret. What is read is bounded in lines, bytes and seconds; a page that
-stopped early says how far it got, and the cursor of the journal goes on from there. (journalctl(1), journal-export
-formats in systemd's docs/JOURNAL_EXPORT_FORMATS.md)
+Every program of the box writes into it, also at the bidding of strangers. So a message is hostile text: bounded,
+without control characters, without what looks like a secret. What is read is bounded in lines, bytes and seconds; a
+page that stopped early says how far it got, and the cursor of the journal goes on from there. (journalctl(1),
+journal-export formats in systemd's docs/JOURNAL_EXPORT_FORMATS.md)
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def of_units(*units: str) -> list[str]:
     return [*(f"_SYSTEMD_UNIT={unit}" for unit in units), "+", "_PID=1", *(f"UNIT={unit}" for unit in units)]
 
 
-# Matches of one field are alternatives, those of different fields all have to fit, and a plus stands between alternatives.
+# Matches of one field are alternatives, those of different fields all have to fit, and a plus
+# stands between alternatives.
 AREAS: dict[str, list[str]] = {
     "all": [],
     "larder": [
@@ -127,7 +128,8 @@ AREAS: dict[str, list[str]] = {
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """A line. ``at``: seconds since 1970; ``source`` the program that wrote it; ``priority`` as syslog counts, 0 the worst."""
+    """A line. ``at``: seconds since 1970; ``source`` the program that wrote it;
+    ``priority`` as syslog counts, 0 the worst."""
 
     at: float
     source: str
@@ -136,10 +138,11 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class LogPage(msgspec.Struct, frozen=True):
-    """Lines, the newest first. ``after``: the cursor from which the next page goes on; empty where there is nothing older.
+    """Lines, the newest first. ``after``: the cursor from which the next page goes on; empty
+    where there is nothing older.
 
-    ``reached``: how far back it was read, in seconds since 1970; 0 where nothing was there. ``stopped``: time or bytes ended
-    the page, not its number of lines. ``missing``: the journal has no such start of the box.
+    ``reached``: how far back it was read, in seconds since 1970; 0 where nothing was there. ``stopped``: time or bytes
+    ended the page, not its number of lines. ``missing``: the journal has no such start of the box.
     """
 
     lines: tuple[LogLine, ...]
@@ -214,7 +217,8 @@ def collect_page(
     redactor: Redactor,
     clock: Callable[[], float] = time.monotonic,
 ) -> LogPage:
-    """A page from the lines of journalctl; it stops reading at the page's end, its bounds, or at what is older than ``since``."""
+    """A page from the lines of journalctl; it stops reading at the page's end, its bounds, or at
+    what is older than ``since``."""
     until, size, wanted = clock() + SECONDS, 0, text.casefold()
     lines: list[LogLine] = []
     after, reached = "", 0.0

@@ -1,10 +1,11 @@
 """Locks on pools, disks, folders and other names, held by the kernel (flock) and freed when their last holder ends.
 
-An exclusive lock keeps everybody else out, a shared one only those who want it exclusively. All locks of a job are taken
-together, in sorted order, or none: while one is another's, nothing is held, so two jobs cannot wait for each other.
+An exclusive lock keeps everybody else out, a shared one only those who want it exclusively. All locks
+of a job are taken together, in sorted order, or none: while one is another's, nothing is held, so two
+jobs cannot wait for each other.
 
-A command that a job starts holds the job's locks too. Where it hangs in the kernel and cannot be ended, the locks outlive
-the job, and the next job on the same pool or disk is refused instead of leaving a second command that hangs.
+A command that a job starts holds the job's locks too. Where it hangs in the kernel and cannot be ended, the locks
+outlive the job, and the next job on the same pool or disk is refused instead of leaving a second command that hangs.
 """
 
 from __future__ import annotations
@@ -110,14 +111,17 @@ def refuse_where_it_hangs(name: str, orphaned: dict[str, float]) -> None:
         raise Refused(
             Reason(
                 "disk-not-answering",
-                "An earlier command on {name} still waits in the kernel for a disk that does not answer, so nothing more is started there. Put the disk back or look at its cables. If that does not help, restart the box.",
+                "An earlier command on {name} still waits in the kernel for a disk that does not answer, so "
+                "nothing more is started there. Put the disk back or look at its cables. If that does not "
+                "help, restart the box.",
                 name=words_for(name),
             )
         )
 
 
 def lock_holders(name: str) -> tuple[int, ...]:
-    """The numbers of the processes that took the lock, as the kernel says; empty where none holds it or it cannot be read."""
+    """The numbers of the processes that took the lock, as the kernel says; empty where none
+    holds it or it cannot be read."""
     try:
         found = path_of(name).stat()
         lines = KERNEL_LOCKS.read_text().splitlines()
@@ -152,7 +156,8 @@ def any_held() -> bool:
 
 
 def is_taken(path: Path, wanted: int = fcntl.LOCK_SH) -> bool:
-    """Whether some process keeps the file's lock from being had in that way. Raises OSError where it cannot be opened."""
+    """Whether some process keeps the file's lock from being had in that way.
+    Raises OSError where it cannot be opened."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, wanted | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
 """The MTU of a network port: what it is, who manages the port, and a trial that puts the former value back by itself.
 
-Nothing of a trial is lasting. A systemd timer, armed before the change, puts the former value back after ``SECONDS``, also
-if everything of Larder has ended, and with it what was confirmed before; a restart of the box brings it back as well. What was confirmed is a number in a file of
-the agent, which ``/etc/network/if-up.d/larder-mtu`` sets whenever ifupdown (Debian's ``/etc/network/interfaces``) brings
-the port up. Ports that somebody else manages are refused.
+Nothing of a trial is lasting. A systemd timer, armed before the change, puts the former value back after ``SECONDS``,
+also if everything of Larder has ended, and with it what was confirmed before; a restart of the box brings it back as
+well. What was confirmed is a number in a file of the agent, which ``/etc/network/if-up.d/larder-mtu`` sets whenever
+ifupdown (Debian's ``/etc/network/interfaces``) brings the port up. Ports that somebody else manages are refused.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ HOOK = Path("/etc/network/if-up.d/larder-mtu")
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A change that waits for its confirmation. ``until``: seconds of the clock that counts from the start of the box.
 
-    ``clients``: addresses of those that were connected before; ``tested``: whether they were asked since; ``deaf``: those of them
-    that no full frame reached; ``silent``: those that answered nothing before either, so that it is not known.
+    ``clients``: addresses of those that were connected before; ``tested``: whether they were asked since;
+    ``deaf``: those of them that no full frame reached; ``silent``: those that answered nothing before
+    either, so that it is not known.
     """
 
     port: str
@@ -50,7 +51,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unreached(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an MTU was not tried: the computers that cannot follow, and those of which it is not known, as in ``Trial``."""
+    """Why an MTU was not tried: the computers that cannot follow, and those of which it is
+    not known, as in ``Trial``."""
 
     port: str
     mtu: int
@@ -60,7 +62,8 @@ class Unreached(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MtuStatus(msgspec.Struct, frozen=True):
-    """What pages know of a port's MTU. ``refusal``: why it cannot be changed here, as a sentence; empty where it can."""
+    """What pages know of a port's MTU. ``refusal``: why it cannot be changed here, as a
+    sentence; empty where it can."""
 
     value: int
     refusal: str = ""

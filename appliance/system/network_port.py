@@ -1,7 +1,9 @@
-"""What a network port can do and how it is doing: its link, what both sides offer, and frames that were lost or damaged.
+"""What a network port can do and how it is doing: its link, what both sides offer, and
+frames that were lost or damaged.
 
-The link is asked of the kernel as ethtool(8) asks (ETHTOOL_GLINKSETTINGS, include/uapi/linux/ethtool.h), which needs neither
-root nor that program. Counters are those of /sys/class/net (Documentation/ABI/testing/sysfs-class-net-statistics).
+The link is asked of the kernel as ethtool(8) asks (ETHTOOL_GLINKSETTINGS, include/uapi/linux/ethtool.h), which needs
+neither root nor that program. Counters are those of /sys/class/net
+(Documentation/ABI/testing/sysfs-class-net-statistics).
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ HEADER = struct.Struct("=IIBBBBBBBbBBBB28x")  # struct ethtool_link_settings wit
 MOST_WORDS = 32  # of a mask; the kernel has four
 UNKNOWN_SPEED, HALF = 0xFFFFFFFF, 0
 ETHERNET = "1"  # ARPHRD_ETHER
-# Bits of ethtool_link_mode_bit_indices by the speed in Mbit/s that they stand for. Others are left out: too little is said
-# of a port then, never too much.
+# Bits of ethtool_link_mode_bit_indices by the speed in Mbit/s that they stand for.
+# Others are left out: too little is said of a port then, never too much.
 MODES: dict[int, tuple[int, ...]] = {
     10: (0, 1),
     100: (2, 3, 67, 90, 91),
@@ -43,14 +45,15 @@ MODES: dict[int, tuple[int, ...]] = {
 GIGABIT = 1000
 # Windows are long enough for a file to be copied and short enough to tell of today.
 WINDOW, SHORTEST_WINDOW, SECONDS_BETWEEN = 900.0, 300.0, 30.0  # seconds in which frames are counted
-# Single damaged frames happen on a good cable, and a busy box drops one now and then: so many, and so large a share, do not.
+# Single damaged frames happen on a good cable, and a busy box drops one now and then: so many,
+# and so large a share, do not.
 MOST_DAMAGED, DAMAGED_SHARE = 20, 1 / 10_000
 MOST_DROPPED, DROPPED_SHARE = 500, 1 / 200
 
 
 class Link(msgspec.Struct, frozen=True):
-    """Speeds in Mbit/s, 0 where unknown. ``supported``: the most that the port can do; ``offered``: that it is set to offer;
-    ``partner``: that the other end of the cable offers."""
+    """Speeds in Mbit/s, 0 where unknown. ``supported``: the most that the port can do;
+    ``offered``: that it is set to offer; ``partner``: that the other end of the cable offers."""
 
     speed: int = 0
     half_duplex: bool = False
@@ -60,7 +63,8 @@ class Link(msgspec.Struct, frozen=True):
 
     @property
     def reachable(self) -> int:
-        """The speed that the link should have: what both ends offer, and a gigabit where the other end tells less or nothing."""
+        """The speed that the link should have: what both ends offer, and a gigabit where the other
+        end tells less or nothing."""
         return min(self.offered or self.supported, max(self.partner, GIGABIT))
 
     @property
@@ -78,7 +82,8 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 class PortStatus(msgspec.Struct, frozen=True):
-    """A port as the rules of alerts see it, in words. ``unsure``: it was not looked at for long enough to tell of frames."""
+    """A port as the rules of alerts see it, in words.
+    ``unsure``: it was not looked at for long enough to tell of frames."""
 
     name: str
     slow: str = ""
@@ -130,7 +135,8 @@ def read_link(name: str, ask: Callable[[str, bytes], bytes] = ask_ethtool) -> Li
 
 
 def is_watched(place: Path) -> bool:
-    """Whether a port of /sys/class/net is a wired one of the box itself and up: no bridge, tunnel or port of a container."""
+    """Whether a port of /sys/class/net is a wired one of the box itself and up: no bridge,
+    tunnel or port of a container."""
     wireless = (place / "wireless").exists() or (place / "phy80211").exists()
     wired = (place / "device").exists() and not wireless and read_word(place / "type") == ETHERNET
     return wired and read_word(place / "operstate") == "up"
@@ -149,10 +155,20 @@ def read_count(path: Path) -> int:
 
 
 def read_counters(place: Path) -> Counters:
-    """The counters of a port. Frames for nobody here (rx_nohandler) are not lost: the kernel counts them as dropped too."""
-    counted = {file: read_count(place / "statistics" / file) for file in (
-        "rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "rx_nohandler",
-    )}  # fmt: skip
+    """The counters of a port. Frames for nobody here (rx_nohandler) are not lost: the kernel
+    counts them as dropped too."""
+    counted = {
+        file: read_count(place / "statistics" / file)
+        for file in (
+            "rx_packets",
+            "tx_packets",
+            "rx_errors",
+            "tx_errors",
+            "rx_dropped",
+            "tx_dropped",
+            "rx_nohandler",
+        )
+    }
     return Counters(
         counted["rx_packets"] + counted["tx_packets"],
         counted["rx_errors"] + counted["tx_errors"],

@@ -47,7 +47,8 @@ def warn_unfinished(pools: Iterable[Pool]) -> Iterator[Message]:
 
 
 def warn_stopped(pools: Iterable[Pool]) -> Iterator[Message]:
-    """What the end of this start costs a pool that waits for its disks; ``appliance.pools.sync_at_shutdown`` goes on without it."""
+    """What the end of this start costs a pool that waits for its disks;
+    ``appliance.pools.sync_at_shutdown`` goes on without it."""
     yield from (Message(STOPPED, pool=pool.name) for pool in pools if pool.state == "SUSPENDED")
 
 
@@ -96,7 +97,8 @@ class PowerOperation(Operation):
         )
 
     def ask_systemd(self, work: Work) -> None:
-        """Ask systemd to do it in a moment: the worker ends before the agent, and would wait for a job that waits for it."""
+        """Ask systemd to do it in a moment: the worker ends before the agent, and would wait
+        for a job that waits for it."""
         if self.boot != boot_id():
             raise Refused(
                 Reason("box-restarted-since", "The box has been restarted since you opened the page. Open it again.")

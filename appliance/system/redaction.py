@@ -19,22 +19,41 @@ HIDDEN = "(hidden)"
 SHORTEST = 6  # a shorter secret would take half of every line with it
 LARGEST_FILE = 4096  # bytes
 MOST_FILES = 200  # of a folder
-NAMES = r"[\w-]{0,30}(?:password|passphrase|passwd|secret|token|api[_-]?key|credential)s?|authorization|cookie|larder-session|larder-csrf"
+NAMES = (
+    r"[\w-]{0,30}(?:password|passphrase|passwd|secret|token|api[_-]?key|credential)s?"
+    r"|authorization|cookie|larder-session|larder-csrf"
+)
 RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)", re.DOTALL), HIDDEN),
-    # What follows the name of the computer in an address: tokens of webhooks stand in the path as often as in the query.
-    (re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://)(?:[^\s/@]{1,500}@)?([^\s/@?#\"'<>]{1,255})[/?#][^\s\"'<>]+", re.I), rf"\1\2/{HIDDEN}"),
+    # What follows the name of the computer in an address: tokens of webhooks stand in the
+    # path as often as in the query.
+    (
+        re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://)(?:[^\s/@]{1,500}@)?([^\s/@?#\"'<>]{1,255})[/?#][^\s\"'<>]+", re.I),
+        rf"\1\2/{HIDDEN}",
+    ),
     (re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@]{1,500}@", re.I), rf"\1{HIDDEN}@"),
-    (re.compile(rf"\b({NAMES})([\"']?\s{{0,3}}[:=]\s{{0,3}})(?:(?:bearer|basic|digest)\s+)?(?:\"[^\"]*\"|'[^']*'|[^\s,;]+)", re.I), rf"\1\2{HIDDEN}"),
+    (
+        re.compile(
+            rf"\b({NAMES})([\"']?\s{{0,3}}[:=]\s{{0,3}})(?:(?:bearer|basic|digest)\s+)?(?:\"[^\"]*\"|'[^']*'|[^\s,;]+)",
+            re.I,
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
     (re.compile(r"\b(bearer|basic)\s+[\w+/=.~-]{8,}", re.I), rf"\1 {HIDDEN}"),
     # Passwords are typed where a name is asked for, and sshd and login write down the name that they do not know.
-    (re.compile(r"\b((?:invalid|illegal|unknown) user )(?!from\b).{1,200}?(?=\s+(?:from|\d{1,3}\.)|\s+port\b|$)", re.I | re.M), rf"\1{HIDDEN}"),
+    (
+        re.compile(
+            r"\b((?:invalid|illegal|unknown) user )(?!from\b).{1,200}?(?=\s+(?:from|\d{1,3}\.)|\s+port\b|$)",
+            re.I | re.M,
+        ),
+        rf"\1{HIDDEN}",
+    ),
     (re.compile(r"(\bFAILED LOGIN \(\d+\) on '[^']*' (?:from '[^']*' )?FOR )'[^']*'"), rf"\1'{HIDDEN}'"),
     # What sudo was given: the program stays, its arguments go.
     (re.compile(r"(\bCOMMAND=\S+)[ \t]+\S.*"), rf"\1 {HIDDEN}"),
     # A raw key of ZFS in hexadecimal digits.
     (re.compile(r"(?<![0-9a-zA-Z])[0-9a-fA-F]{64}(?![0-9a-zA-Z])"), HIDDEN),
-)  # fmt: skip  # a rule a line
+)
 
 
 class Redactor:
@@ -84,7 +103,8 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def read_secret(file: Path) -> str:
-    """A small regular file as text; empty for anything else. Its folder may belong to a user who is taken to be hostile."""
+    """A small regular file as text; empty for anything else.
+    Its folder may belong to a user who is taken to be hostile."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -23,7 +23,8 @@ def refuse_container() -> None:
 
 
 def services_before(services: Sequence[str], written: Path) -> tuple[str, ...]:
-    """Those of these services that run, and were started before that file or folder was last written. Raises CommandFailed."""
+    """Those of these services that run, and were started before that file or folder was last written.
+    Raises CommandFailed."""
     argv = ["systemctl", "show", "--timestamp=unix", "--property=Id,ActiveState,ActiveEnterTimestamp", *services]
     blocks = command.run(argv, timeout=30).stdout.split("\n\n")
     moment = int(written.stat().st_mtime) if written.exists() else 0

@@ -17,8 +17,8 @@ from appliance.system import full_frames, mtu, service_start, trial_record
 from appliance.system.atomic_file import sync_folder, write_atomically
 
 NETWORK_LOCK = "network"
-# A port can lose its link when its MTU changes, with it its address until DHCP has answered; a switch can take 30 seconds to
-# forward again (spanning tree).
+# A port can lose its link when its MTU changes, with it its address until DHCP has answered; a switch can take 30
+# seconds to forward again (spanning tree).
 SECONDS_TO_ANSWER = 35.0
 
 
@@ -30,8 +30,8 @@ def set_argv(port: str, value: int) -> tuple[str, ...]:
     return ("ip", "link", "set", "dev", port, "mtu", str(value))
 
 
-# What the timer runs: the confirmed file as it was, then the value. Keeping is written before the timer is stopped, so a kill in
-# between is undone whole. It has no ${…}, which systemd would expand.
+# What the timer runs: the confirmed file as it was, then the value. Keeping is written before the timer is stopped, so
+# a kill in between is undone whole. It has no ${…}, which systemd would expand.
 PUT_BACK = (
     'if [ -f "$3" ]; then cmp -s "$3" "$4" || { cp "$3" "$5" && mv -f "$5" "$4"; }; else rm -f "$4"; fi; '
     'exec ip link set dev "$1" mtu "$2"'
@@ -43,10 +43,22 @@ def timer_argv(port: str, former: int) -> tuple[str, ...]:
     kept = mtu.confirmed_file(port)
     beside = kept.with_name(f".{port}.new")  # no name of a port
     return (
-        "systemd-run", "--quiet", "--collect", f"--unit={unit_of(port)}", f"--on-active={mtu.SECONDS}s",
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        f"--unit={unit_of(port)}",
+        f"--on-active={mtu.SECONDS}s",
         "--timer-property=AccuracySec=1s",
-        "sh", "-c", PUT_BACK, "sh", port, str(former), str(mtu.former_file(port)), str(kept), str(beside),
-    )  # fmt: skip
+        "sh",
+        "-c",
+        PUT_BACK,
+        "sh",
+        port,
+        str(former),
+        str(mtu.former_file(port)),
+        str(kept),
+        str(beside),
+    )
 
 
 def stop_argv(port: str) -> tuple[str, ...]:
@@ -80,8 +92,9 @@ class MtuOperation(Operation):
 
 
 class TryMtu(MtuOperation, tag="try-mtu"):
-    """Set an MTU until the timer puts the former one back. At once it goes back where a larger one does not reach a computer that
-    is connected, or may not, unless that is one of ``accepted``: addresses that the administrator has seen named."""
+    """Set an MTU until the timer puts the former one back. At once it goes back where a larger one does not
+    reach a computer that is connected, or may not, unless that is one of ``accepted``: addresses that the
+    administrator has seen named."""
 
     needs_proof = never
 
@@ -101,26 +114,72 @@ class TryMtu(MtuOperation, tag="try-mtu"):
 
     def plan(self, facts: Facts) -> Plan:
         seconds, larger = mtu.SECONDS, self.mtu > self.former
-        first = Message("Each computer that is connected is asked first whether frames of {mtu} bytes arrive there. If they do not, the page names those computers, and {former} is back after some seconds.", mtu=self.mtu, former=self.former)  # fmt: skip
-        then = Message("{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system that everything still works, it stays. Otherwise {former} comes back by itself, also if these pages can no longer be reached.", port=self.port, mtu=self.mtu, seconds=seconds, former=self.former)  # fmt: skip
+        first = Message(
+            "Each computer that is connected is asked first whether frames of {mtu} bytes arrive there. If "
+            "they do not, the page names those computers, and {former} is back after some seconds.",
+            mtu=self.mtu,
+            former=self.former,
+        )
+        then = Message(
+            "{port} gets an MTU of {mtu} for {seconds} seconds. If you confirm on the page of the system "
+            "that everything still works, it stays. Otherwise {former} comes back by itself, also if these "
+            "pages can no longer be reached.",
+            port=self.port,
+            mtu=self.mtu,
+            seconds=seconds,
+            former=self.former,
+        )
         return Plan(
             summary=join_messages([first, then]) if larger else then,
             steps=(
-                Step("arm", Message("Set a timer that puts {former} back", former=self.former), shlex.join(timer_argv(self.port, self.former)), self.arm),
-                Step("change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change),
-                Step("ask", Message("See whether full frames reach the computers that are connected"), Message("an ICMP echo request of that size to each, not to be fragmented"), self.ask),
+                Step(
+                    "arm",
+                    Message("Set a timer that puts {former} back", former=self.former),
+                    shlex.join(timer_argv(self.port, self.former)),
+                    self.arm,
+                ),
+                Step(
+                    "change", Message("Set {mtu}", mtu=self.mtu), " ".join(set_argv(self.port, self.mtu)), self.change
+                ),
+                Step(
+                    "ask",
+                    Message("See whether full frames reach the computers that are connected"),
+                    Message("an ICMP echo request of that size to each, not to be fragmented"),
+                    self.ask,
+                ),
             ),
-            identity={"kind": "try-mtu", "port": self.port, "mtu": self.mtu, "former": self.former, "accepted": [*self.accepted]},
+            identity={
+                "kind": "try-mtu",
+                "port": self.port,
+                "mtu": self.mtu,
+                "former": self.former,
+                "accepted": [*self.accepted],
+            },
             warnings=self.warnings(),
-            undo=Message("Do nothing: {former} comes back after {seconds} seconds.", former=self.former, seconds=seconds),
-        )  # fmt: skip
+            undo=Message(
+                "Do nothing: {former} comes back after {seconds} seconds.", former=self.former, seconds=seconds
+            ),
+        )
 
     def warnings(self) -> tuple[str, ...]:
         found = []
         if self.mtu > mtu.USUAL:
-            found.append(Message("A larger MTU than {usual} helps only if every computer, switch and access point in this network is set to it. Those that are not may lose their connection.", usual=mtu.USUAL))  # fmt: skip
+            found.append(
+                Message(
+                    "A larger MTU than {usual} helps only if every computer, switch and access point in this "
+                    "network is set to it. Those that are not may lose their connection.",
+                    usual=mtu.USUAL,
+                )
+            )
         if self.accepted:
-            found.append(Message("These computers cannot follow, or do not say whether they can. They may lose their connection until {former} is back: {names}.", former=self.former, names=", ".join(self.accepted)))  # fmt: skip
+            found.append(
+                Message(
+                    "These computers cannot follow, or do not say whether they can. They may lose their "
+                    "connection until {former} is back: {names}.",
+                    former=self.former,
+                    names=", ".join(self.accepted),
+                )
+            )
         return tuple(found)
 
     def arm(self, work: Work) -> None:
@@ -139,14 +198,18 @@ class TryMtu(MtuOperation, tag="try-mtu"):
                 Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended.")
             )
         if mtu.read_mtu(self.port) != self.former:
-            raise Refused(Reason("mtu-changed-since", "The port has got another MTU since you opened the page. Open it again."))  # fmt: skip
+            raise Refused(
+                Reason("mtu-changed-since", "The port has got another MTU since you opened the page. Open it again.")
+            )
         clients = full_frames.list_clients(self.port)
         work.progress(0, Message("Asking the computers that are connected"))
         silent = full_frames.ask_clients(clients, full_frames.SMALL).silent
         self.note_former()
         command.run(timer_argv(self.port, self.former), timeout=60)
         until = mtu.now() + mtu.SECONDS
-        mtu.note_trial(mtu.Trial(port=self.port, mtu=self.mtu, former=self.former, until=until, clients=clients, silent=silent))  # fmt: skip
+        mtu.note_trial(
+            mtu.Trial(port=self.port, mtu=self.mtu, former=self.former, until=until, clients=clients, silent=silent)
+        )
 
     def note_former(self) -> None:
         """Have a copy of what was confirmed where the timer finds it."""
@@ -197,10 +260,24 @@ class TryMtu(MtuOperation, tag="try-mtu"):
 
     def explain_unreached(self, deaf: tuple[str, ...], silent: tuple[str, ...]) -> Iterator[Reason]:
         if deaf:
-            yield Reason("mtu-not-followed", "Frames of {mtu} bytes do not reach {names}.", mtu=self.mtu, names=", ".join(deaf))  # fmt: skip
+            yield Reason(
+                "mtu-not-followed", "Frames of {mtu} bytes do not reach {names}.", mtu=self.mtu, names=", ".join(deaf)
+            )
         if silent:
-            yield Reason("mtu-not-answered", "It is not known whether frames of {mtu} bytes reach {names}: no ping is answered there.", mtu=self.mtu, names=", ".join(silent))  # fmt: skip
-        yield Reason("mtu-back", "So {port} has an MTU of {former} again. Set {mtu} on those computers and on every switch between, or try it all the same: the page where you change the MTU now offers that.", port=self.port, former=self.former, mtu=self.mtu)  # fmt: skip
+            yield Reason(
+                "mtu-not-answered",
+                "It is not known whether frames of {mtu} bytes reach {names}: no ping is answered there.",
+                mtu=self.mtu,
+                names=", ".join(silent),
+            )
+        yield Reason(
+            "mtu-back",
+            "So {port} has an MTU of {former} again. Set {mtu} on those computers and on every switch "
+            "between, or try it all the same: the page where you change the MTU now offers that.",
+            port=self.port,
+            former=self.former,
+            mtu=self.mtu,
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         trial = mtu.read_trial(self.port)

@@ -15,8 +15,8 @@ READ_ONLY = {"ro", "emergency_ro"}
 
 
 class SystemDisk(msgspec.Struct, frozen=True):
-    """A file system of the box itself: where it is mounted, how full it is as df(1) counts it (what only root may use is not
-    free), whether it takes no writes."""
+    """A file system of the box itself: where it is mounted, how full it is as df(1) counts it (what only root may use
+    is not free), whether it takes no writes."""
 
     place: str
     percent: int
@@ -51,7 +51,8 @@ def read_filesystems() -> tuple[SystemDisk, ...]:
 
 
 def filesystem_options() -> dict[int, set[str]]:
-    """The options of each file system by its device number, not those of single mounts: a service sees much read-only."""
+    """The options of each file system by its device number, not those of single mounts: a
+    service sees much read-only."""
     found = {}
     for line in MOUNTS.read_bytes().decode(errors="replace").split("\n"):
         head, _dash, tail = line.partition(" - ")

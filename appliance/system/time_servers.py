@@ -46,7 +46,8 @@ class SetTimeServers(Operation, tag="set-time-servers"):
                 raise Refused(
                     Reason(
                         "time-server-malformed",
-                        "{server} is not a name or an address of a computer. Type one per line, for example fritz.box or 192.168.1.1.",
+                        "{server} is not a name or an address of a computer. Type one per line, for example "
+                        "fritz.box or 192.168.1.1.",
                         field="servers",
                         server=server[:60],
                     )
@@ -58,7 +59,11 @@ class SetTimeServers(Operation, tag="set-time-servers"):
 
     @property
     def title(self) -> str:
-        return Message("Set the clock from {servers}", servers=names_text(self.servers, 3)) if self.servers else Message("Set the clock from Debian's servers")  # fmt: skip
+        return (
+            Message("Set the clock from {servers}", servers=names_text(self.servers, 3))
+            if self.servers
+            else Message("Set the clock from Debian's servers")
+        )
 
     @property
     def subject(self) -> str:
@@ -74,7 +79,8 @@ class SetTimeServers(Operation, tag="set-time-servers"):
     def plan(self, facts: Facts) -> Plan:
         if self.servers:
             summary = Message(
-                "The box asks {servers} for the time. If none of them answers, the clock drifts by some seconds a week.",
+                "The box asks {servers} for the time. If none of them answers, the clock drifts by some "
+                "seconds a week.",
                 servers=", ".join(self.servers),
             )
         else:
@@ -82,14 +88,29 @@ class SetTimeServers(Operation, tag="set-time-servers"):
         return Plan(
             summary=summary,
             steps=(
-                Step("servers", Message("Store the servers") if self.servers else Message("Remove Larder's list of servers"), f"write {FILE}" if self.servers else f"rm {FILE}", self.store, (str(FILE),)),
-                command_step("service", Message("Have the clock set from the network"), ("timedatectl", "set-ntp", "true"), timeout=60),
+                Step(
+                    "servers",
+                    Message("Store the servers") if self.servers else Message("Remove Larder's list of servers"),
+                    f"write {FILE}" if self.servers else f"rm {FILE}",
+                    self.store,
+                    (str(FILE),),
+                ),
+                command_step(
+                    "service",
+                    Message("Have the clock set from the network"),
+                    ("timedatectl", "set-ntp", "true"),
+                    timeout=60,
+                ),
                 command_step("restart", Message("Ask the servers now"), ("systemctl", "restart", SERVICE), timeout=60),
             ),
             identity={"kind": "set-time-servers", "servers": list(self.servers)},
-            warnings=(Message("If the clock is wrong now, it jumps to the right time. Schedules use the right time from then on."),),
+            warnings=(
+                Message(
+                    "If the clock is wrong now, it jumps to the right time. Schedules use the right time from then on."
+                ),
+            ),
             undo=Message("You can set the earlier servers again at any time."),
-        )  # fmt: skip
+        )
 
     def text(self) -> str:
         """The file for timesyncd. The empty line first drops what other files name."""
@@ -101,7 +122,8 @@ class SetTimeServers(Operation, tag="set-time-servers"):
             raise Refused(
                 Reason(
                     "time-service-other",
-                    "This box does not have systemd-timesyncd. If another time service such as chrony sets its clock, name the servers in the settings of that service.",
+                    "This box does not have systemd-timesyncd. If another time service such as chrony sets "
+                    "its clock, name the servers in the settings of that service.",
                 )
             )
         FILE.parent.mkdir(mode=0o755, exist_ok=True)
@@ -121,4 +143,7 @@ class SetTimeServers(Operation, tag="set-time-servers"):
         return FILE.parent.exists() and not service_start.services_before((SERVICE,), FILE.parent)
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
-        return Message("The System page shows which servers are set and whether one answers. Set them again if something is missing.")  # fmt: skip
+        return Message(
+            "The System page shows which servers are set and whether one answers. Set them again if "
+            "something is missing."
+        )

@@ -1,6 +1,7 @@
 """Whether the clock is set from the network, by which server and how far off it was, as systemd's ``timedatectl`` says.
 
-systemd-timesyncd is Debian's time service. Where chrony or ntpsec is in its place, only whether the clock agrees is known.
+systemd-timesyncd is Debian's time service. Where chrony or ntpsec is in its place, only
+whether the clock agrees is known.
 """
 
 from __future__ import annotations
@@ -21,16 +22,25 @@ OFFSET = re.compile(r"^\s*Offset: ([+-]?)(.+)$", re.MULTILINE)
 # systemd.time(7), as timespans are written: a month is a twelfth of a year, a year 365.25 days.
 SPAN = re.compile(r"([\d.]+)(us|μs|µs|ms|s|min|h|d|w|month|y)\b")
 SECONDS = {
-    "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0,
-    "month": 2629800.0, "y": 31557600.0,
-}  # fmt: skip
+    "us": 1e-6,
+    "μs": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+    "month": 2629800.0,
+    "y": 31557600.0,
+}
 
 
 class TimeSync(msgspec.Struct, frozen=True):
     """``on``: a time service runs; ``by_timesyncd``: it is systemd's, which ``servers`` and ``server`` are of.
 
-    ``synced``: the kernel counts the clock as set. ``offset``: seconds by which it was off at the last answer, ahead of the
-    server where negative. ``servers``: what is set; ``fallback``: whom it asks where none is.
+    ``synced``: the kernel counts the clock as set. ``offset``: seconds by which it was off at the last answer, ahead of
+    the server where negative. ``servers``: what is set; ``fallback``: whom it asks where none is.
     """
 
     on: bool = False

@@ -77,7 +77,12 @@ class SetTimeZone(Operation, tag="set-time-zone"):
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message("Pages, mails and the hours of all schedules (snapshots, backups, scrubs, trims, self-tests) use the time in {zone}. Files and snapshots keep their dates; pages show them in the new zone.", zone=self.zone),
+            summary=Message(
+                "Pages, mails and the hours of all schedules (snapshots, backups, scrubs, trims, self-tests) "
+                "use the time in {zone}. Files and snapshots keep their dates; pages show them in the new "
+                "zone.",
+                zone=self.zone,
+            ),
             steps=(
                 command_step(
                     "zone",
@@ -88,9 +93,14 @@ class SetTimeZone(Operation, tag="set-time-zone"):
                 ),
             ),
             identity={"kind": "set-time-zone", "zone": self.zone},
-            warnings=(Message("Schedules move with the zone: the next run of each can be up to a day earlier or later than planned until now."),),
+            warnings=(
+                Message(
+                    "Schedules move with the zone: the next run of each can be up to a day earlier or later "
+                    "than planned until now."
+                ),
+            ),
             undo=Message("You can set the earlier time zone again at any time."),
-        )  # fmt: skip
+        )
 
     def probe(self, step: str, facts: Facts) -> bool:
         return read_zone_name() == self.zone

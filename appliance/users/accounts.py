@@ -1,7 +1,7 @@
 """Operations on users: create, rename, disable and enable. Setting a password is in ``set_password.py``.
 
-Samba has a password of its own; AFP uses the system's (PAM). Both are set from the same secret in one step. The system's
-password gives no access to the box itself: the shell is nologin, and sshd refuses the group.
+Samba has a password of its own; AFP uses the system's (PAM). Both are set from the same secret in one step.
+The system's password gives no access to the box itself: the shell is nologin, and sshd refuses the group.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def group_exists(name: str) -> Reason:
 
 
 class CreateAccount(AccountOperation, tag="create-account"):
-    """Create a user of shares, with the job's secret as password. ``home``: the parent of a folder for this user alone."""
+    """Create a user of shares, with the job's secret as password.
+    ``home``: the parent of a folder for this user alone."""
 
     needs_proof = never
 
@@ -240,7 +241,8 @@ def warn_existing_shares(name: str, facts: Facts) -> Iterator[str]:
     """Yield a warning for each share that already names this user: it gives access at once."""
     for dataset in drop_from_shares.folders_sharing_with(name, facts):
         yield Message(
-            "The share of {dataset} already names {name}, from an earlier user or another box. The new user can use it at once.",
+            "The share of {dataset} already names {name}, from an earlier user or another box. The new user "
+            "can use it at once.",
             dataset=dataset,
             name=name,
         )

@@ -15,8 +15,8 @@ from appliance.shares.settings import setting_of
 def drop_user(who: str, heir: str, facts: Facts, work: Work) -> None:
     """Remove ``who`` from all shares, so that a later user of that name gets no access; ``heir`` may take the place.
 
-    Shares that were never approved on this box are left alone. A setting that cannot be written adds a line to the job's log,
-    since the user is removed anyway.
+    Shares that were never approved on this box are left alone.
+    A setting that cannot be written adds a line to the job's log, since the user is removed anyway.
     """
     approved_guids, changed = approved.read_approved(), False
     for dataset in facts.datasets:

@@ -143,7 +143,8 @@ class SetMembers(GroupMembersOperation, tag="set-members"):
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             Message(
-                "The members of {name} are then: {member_text}. Users who are connected keep their access until they connect again.",
+                "The members of {name} are then: {member_text}. Users who are connected keep their access "
+                "until they connect again.",
                 name=self.name,
                 member_text=member_text(self.members),
             ),

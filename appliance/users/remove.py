@@ -1,7 +1,7 @@
 """Remove a user, and decide what happens to the files.
 
-They stay where they are. Either nobody owns them any more (the number is never used again, so no new user gets them), or
-another user gets them, together with the access that the removed user had to each folder.
+They stay where they are. Either nobody owns them any more (the number is never used again, so no new user gets them),
+or another user gets them, together with the access that the removed user had to each folder.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from appliance.zfs import pool_sync
 
 
 class RemoveAccount(AccountOperation, tag="remove-account"):
-    """Remove a user. ``heir``: the user who gets the files; empty: nobody. ``before``: the name of the snapshot that is taken
-    of each folder before its files are given away; empty for none."""
+    """Remove a user. ``heir``: the user who gets the files; empty: nobody. ``before``: the name of the snapshot that is
+    taken of each folder before its files are given away; empty for none."""
 
     needs_proof = never
 
@@ -78,7 +78,8 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             if locked:
                 yield Reason(
                     "folders-locked",
-                    "The files in locked folders cannot be given away: {folders}. Unlock them first, or let the files belong to nobody.",
+                    "The files in locked folders cannot be given away: {folders}. Unlock them first, or let "
+                    "the files belong to nobody.",
                     field="heir",
                     folders=names_text(locked, 3),
                 )
@@ -90,7 +91,8 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
             if is_writable(dataset) and len(f"{dataset.name}@{self.before}") > names.LONGEST_SNAPSHOT:
                 yield Reason(
                     "folder-name-too-long-for-snapshot",
-                    "The name of {dataset} is too long for the snapshot that is taken first. Rename the folder, or let the files belong to nobody.",
+                    "The name of {dataset} is too long for the snapshot that is taken first. Rename the "
+                    "folder, or let the files belong to nobody.",
                     field="heir",
                     dataset=dataset.name,
                 )
@@ -156,13 +158,15 @@ class RemoveAccount(AccountOperation, tag="remove-account"):
         )
 
     def lock_argv(self, facts: Facts) -> list[str]:
-        """The command that keeps the user from signing in over AFP. Pages then show it as disabled, until it is gone."""
+        """The command that keeps the user from signing in over AFP.
+        Pages then show it as disabled, until it is gone."""
         account = facts.account(self.name)
         comment = accounts.account_comment(account.display if account else "", disabled=True)
         return ["usermod", "--lock", "--comment", comment, "--", self.name]
 
     def hand_over(self, uid: int, heir: int, facts: Facts, work: Work) -> None:
-        """Give every file of ``uid`` on every mounted dataset to the heir, after a snapshot. Raises Failed, Cancelled."""
+        """Give every file of ``uid`` on every mounted dataset to the heir, after a snapshot.
+        Raises Failed, Cancelled."""
         kept: set[str] = set()
 
         def snapshot_once(dataset: Dataset) -> None:
@@ -230,8 +234,8 @@ def is_writable(dataset: Dataset) -> bool:
 def give_away(
     dataset: Dataset, uid: int, heir: int, work: Work, before_first: Callable[[Dataset], None] = lambda _dataset: None
 ) -> None:
-    """Give the files of one user on one dataset to another; the kernel clears set-id bits. ``before_first`` is called before
-    the first change."""
+    """Give the files of one user on one dataset to another; the kernel clears set-id bits.
+    ``before_first`` is called before the first change."""
     with traversal.open_dir_nofollow(dataset.mountpoint) as root:
         traversal.refuse_unless_of(root, dataset.name)
         pace, given = traversal.WalkProgress(work, root), 0
@@ -258,14 +262,16 @@ def warn_left_alone(name: str, facts: Facts) -> Iterator[str]:
         setting = setting_of(dataset)
         if setting and setting.people == {name}:
             yield Message(
-                "{name} is the only one who may use the share of {dataset}: nobody can use it then, until you give somebody access.",
+                "{name} is the only one who may use the share of {dataset}: nobody can use it then, until "
+                "you give somebody access.",
                 name=name,
                 dataset=dataset.name,
             )
         noted = access_note.foreign_note(dataset, facts)
         if noted and name in noted.people:
             yield Message(
-                "{dataset} names {name} in an access list that is not valid on this box and is not changed. Set access to its files afterwards.",
+                "{dataset} names {name} in an access list that is not valid on this box and is not changed. "
+                "Set access to its files afterwards.",
                 dataset=dataset.name,
                 name=name,
             )

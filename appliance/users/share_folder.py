@@ -54,8 +54,9 @@ Made = TypeVar("Made", bound=Operation)
 class ShareFolder(Operation, tag="share-folder"):
     """Share ``dataset``: a new folder without ``guid``, else the folder with that guid.
 
-    ``new_users`` are created first; the job's secret has their passwords. ``people``, ``groups`` and ``everybody`` are as
-    in ``SetAccess``; without ``people`` the access stays as it is. ``policy``: the snapshot schedule; None: none is set.
+    ``new_users`` are created first; the job's secret has their passwords. ``people``, ``groups`` and
+    ``everybody`` are as in ``SetAccess``; without ``people`` the access stays as it is. ``policy``: the snapshot
+    schedule; None: none is set.
     """
 
     dataset: str

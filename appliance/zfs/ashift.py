@@ -16,7 +16,8 @@ _known: dict[int, int] = {}
 
 
 def fill_ashift(pools: Iterable[Pool]) -> tuple[Pool, ...]:
-    """The pools with the ashift of their groups. A pool that cannot tell keeps 0; asking one that has stopped could hang."""
+    """The pools with the ashift of their groups. A pool that cannot tell keeps 0; asking one
+    that has stopped could hang."""
     return tuple(replace(pool, vdevs=tuple(with_ashift(pool))) for pool in pools)
 
 

@@ -1,6 +1,7 @@
 """Make what datasets bring along safe, one by one: one that ZFS does not change keeps no other from being made safe.
 
-What stays as it was is not mounted, and its pool is not imported at the next start: ``zfs mount -a`` would follow it then.
+What stays as it was is not mounted, and its pool is not imported at the next start:
+``zfs mount -a`` would follow it then.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ NAMED = 5
 
 
 class Unsafe(msgspec.Struct):
-    """What the steps of an operation tell each other: the datasets that could not be changed, and why; ``left`` are those of
-    them, and others, that are found to be unsafe afterwards."""
+    """What the steps of an operation tell each other: the datasets that could not be changed, and why;
+    ``left`` are those of them, and others, that are found to be unsafe afterwards."""
 
     failures: dict[str, str] = msgspec.field(default_factory=dict)
     left: list[str] = msgspec.field(default_factory=list)
 
     def run_each(self, commands: Iterable[list[str]], work: Work) -> None:
-        """Run commands that end with the name of a dataset, and note each. Raises Failed where the pool has stopped or ZFS
-        does not answer."""
+        """Run commands that end with the name of a dataset, and note each.
+        Raises Failed where the pool has stopped or ZFS does not answer."""
         for argv in commands:
             name = argv[-1]
             try:
@@ -46,13 +47,15 @@ class Unsafe(msgspec.Struct):
     def make_safe(self, pool: str, work: Work, *, former: str, everything: bool) -> None:
         """Keep the folders of an imported pool below its own, and let nothing of it share itself or run as root.
 
-        ``former``: what the pool was called; ``everything``: move what lies elsewhere too. Raises Failed as ``run_each``.
+        ``former``: what the pool was called; ``everything``: move what lies elsewhere too.
+        Raises Failed as ``run_each``.
         """
         # First what would share itself: ZFS mounts such a folder as soon as its place is changed (libzfs_changelist.c).
         self.run_each(zfs_mount.safety_commands(zfs_mount.foreign_properties(pool), pool), work)
         found = zfs_mount.foreign_properties(pool)
         moves = zfs_mount.move_commands(found, pool, former=former, everything=everything)
-        # Where one shares itself still, neither its own place nor that of one above it is changed in a way that mounts it.
+        # Where one shares itself still, neither its own place nor that of one above it is
+        # changed in a way that mounts it.
         loud = [f"{one.name}/" for one in found if lends_rights(one)]
         self.run_each(
             [argv for argv in moves if "-u" in argv or not any(name.startswith(f"{argv[-1]}/") for name in loud)], work

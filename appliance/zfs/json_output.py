@@ -1,9 +1,10 @@
 """Run ``zfs`` and ``zpool`` with ``-j`` and read the JSON that they print, whatever bytes its strings hold.
 
-OpenZFS does not ask whether user properties, mountpoints or the paths of vdevs are UTF-8, and file names need not be. Its
-nvlist_print_json_string() (2.3.9) stops at the first bytes that are no character of the locale, the rest of the JSON is
-missing, and the exit status stays 0. One such value would hide every pool. So the command is run once more with a locale in
-which each byte is a character. glibc has none, so a small one is compiled for that one call: its ``C`` ends at 127.
+OpenZFS does not ask whether user properties, mountpoints or the paths of vdevs are UTF-8, and file names need not
+be. Its nvlist_print_json_string() (2.3.9) stops at the first bytes that are no character of the locale, the rest
+of the JSON is missing, and the exit status stays 0. One such value would hide every pool. So the command is run
+once more with a locale in which each byte is a character. glibc has none, so a small one is compiled for that one
+call: its ``C`` ends at 127.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ MOST_NAMED = 10
 def read_json(argv: Sequence[str], *, timeout: float, may_be_empty: bool = False) -> dict[str, Any]:
     """The JSON object that a command prints; ``may_be_empty``: an empty one where it prints nothing.
 
-    Bytes that are not UTF-8 come as REPLACEMENT, and the journal names the place once. Raises what ``command.run`` raises;
-    Failed with the beginning of what was printed where that is no JSON object.
+    Bytes that are not UTF-8 come as REPLACEMENT, and the journal names the place once.
+    Raises what ``command.run`` raises; Failed with the beginning of what was printed where that is no JSON object.
     """
     what, result = " ".join(argv[:2]), command.run(argv, timeout=timeout)
     if may_be_empty and not result.stdout.strip():

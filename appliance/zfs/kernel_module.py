@@ -11,13 +11,21 @@ VERSION = Path("/sys/module/zfs/version")
 Number = tuple[int, int, int]
 REWRITES_SINCE: Number = (2, 3, 4)  # the first release with zfs-rewrite(8)
 DECRYPTS_SINCE: Number = (2, 3, 3)
-# From, up to but not including, what it does. Issue 15526 of openzfs/zfs, closed by 2.2.2 and 2.1.14; commit dceca0d4 ("Fix
-# read corruption after block clone after truncate"), which is in 2.3.8 and not in 2.3.4.
+# From, up to but not including, what it does. Issue 15526 of openzfs/zfs, closed by 2.2.2 and 2.1.14; commit dceca0d4
+# ("Fix read corruption after block clone after truncate"), which is in 2.3.8 and not in 2.3.4.
 FAULTS: tuple[tuple[Number, Number, str], ...] = (
-    ((2, 1, 4), (2, 1, 14), Message("Copies of files that have just been written can hold zeros in place of their content.")),
-    ((2, 2, 0), (2, 2, 2), Message("Copies of files that have just been written can hold zeros in place of their content.")),
+    (
+        (2, 1, 4),
+        (2, 1, 14),
+        Message("Copies of files that have just been written can hold zeros in place of their content."),
+    ),
+    (
+        (2, 2, 0),
+        (2, 2, 2),
+        Message("Copies of files that have just been written can hold zeros in place of their content."),
+    ),
     ((2, 3, 0), (2, 3, 8), Message("A file that was shortened after it was copied can be read as zeros in places.")),
-)  # fmt: skip
+)
 
 
 def read_version() -> str:

@@ -1,8 +1,9 @@
-"""What ZFS counts while it works, from ``/proc/spl/kstat/zfs``: does this box ask for a log or a cache device, has a pool stopped?
+"""What ZFS counts while it works, from ``/proc/spl/kstat/zfs``: does this box ask for a log or a
+cache device, has a pool stopped?
 
 The counters begin at the start of the box. ``arcstats`` tells how often memory answered a read; ``zil`` how many bytes
-somebody waited for (``zil.h``: indirect, copied and needcopy are what commits wrote); each ``objset-*`` below a pool how
-many bytes were written in all. Reading them opens no disk.
+somebody waited for (``zil.h``: indirect, copied and needcopy are what commits wrote); each ``objset-*`` below a pool
+how many bytes were written in all. Reading them opens no disk.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def find_stopped() -> set[str]:
 
 
 def fails_for_all(failed: Failed, dataset: str) -> bool:
-    """Whether a failure is not that of this dataset alone, so that trying the next is no use: ZFS does not answer, or the
-    pool has stopped."""
+    """Whether a failure is not that of this dataset alone, so that trying the next is no use:
+    ZFS does not answer, or the pool has stopped."""
     return isinstance(failed, command.CommandTimedOut) or is_stopped(dataset.split("/", 1)[0])
 
 

@@ -1,7 +1,7 @@
 """The one door to libzfs_core: bytes in, errors of our own tree out.
 
-The library comes from Debian (``python3-pyzfs``) and is loaded at the first call, so that everything else of Larder can be
-imported where there is none.
+The library comes from Debian (``python3-pyzfs``) and is loaded at the first call, so that everything else of Larder can
+be imported where there is none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from appliance.errors import Failed, LarderError
 from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 
-# What goes wrong, by the name of the library's exception (``libzfs_core/exceptions.py``, OpenZFS 2.3), as a person reads it.
+# What goes wrong, by the name of the library's exception (``libzfs_core/exceptions.py``, OpenZFS
+# 2.3), as a person reads it.
 SAID = {
     "PoolNotFound": Message("The pool is not there."),
     "CheckpointExists": Message("The pool has a checkpoint already. Discard it first; a pool keeps only one."),
@@ -104,13 +105,15 @@ def explain_left(left: Sequence[Left]) -> str:
 
 
 def take_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> None:
-    """Take all of these (``dataset@name``, one pool) in one transaction: all or none. Raises Failed with the reasons."""
+    """Take all of these (``dataset@name``, one pool) in one transaction: all or none.
+    Raises Failed with the reasons."""
     if left := try_snapshots(list(names), properties):
         raise Failed(Message("No snapshot was taken"), explain_left(left))
 
 
 def take_most_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> tuple[Left, ...]:
-    """Take these in one transaction, without those that ZFS refuses, which are told. Raises Failed where none can be."""
+    """Take these in one transaction, without those that ZFS refuses, which are told.
+    Raises Failed where none can be."""
     wanted, left = list(names), []
     while wanted and (found := try_snapshots(wanted, properties)):
         left += found
@@ -120,7 +123,8 @@ def take_most_snapshots(names: Iterable[str], properties: Mapping[str, str]) -> 
 
 
 def try_snapshots(wanted: list[str], properties: Mapping[str, str]) -> list[Left]:
-    """One call of ``lzc_snapshot``; empty where all were taken, else the ones in the way and none was. Raises Failed."""
+    """One call of ``lzc_snapshot``; empty where all were taken, else the ones in the way and none was.
+    Raises Failed."""
     props = {key.encode(): value.encode() for key, value in properties.items()}
     try:
         load_library().lzc_snapshot([name.encode() for name in wanted], props)
@@ -198,7 +202,8 @@ def try_destroy(batch: list[bytes]) -> list[Left]:
 
 
 def hold_snapshot(name: str, tag: str) -> None:
-    """Keep a snapshot from being destroyed until it is released. Raises Failed (also where the tag is there already)."""
+    """Keep a snapshot from being destroyed until it is released.
+    Raises Failed (also where the tag is there already)."""
     missing = call_library("lzc_hold", Message("{name} was not held", name=name), {name.encode(): tag.encode()})
     if missing:
         raise Failed(Message("{name} was not held", name=name), Message("The snapshot is not there."))

@@ -14,9 +14,9 @@ from appliance.zfs import json_output
 from appliance.zfs.scan_status import parse_time
 from appliance.zfs.status import parse_whole
 
-# What Larder set comes last and is printed only where it is set on the snapshot itself (``-s local``): a snapshot inherits
-# its folder's user properties, and one that was received brings those of another box, which may hold anything, also lines
-# that look like another snapshot.
+# What Larder set comes last and is printed only where it is set on the snapshot itself (``-s local``): a snapshot
+# inherits its folder's user properties, and one that was received brings those of another box, which may hold anything,
+# also lines that look like another snapshot.
 NUMBERS = ("guid", "createtxg", "creation", "used", "referenced", "written", "userrefs", "clones")
 OWN = (user_properties.RUN, user_properties.TASK, user_properties.NOTE)
 # Datasets a call: their names have to fit a command line.
@@ -29,7 +29,8 @@ PASSING = re.compile(r"zfs-diff-\d+-[0-9a-f]{16}")
 def snapshots_from(lines: Iterable[bytes]) -> Iterator[Snapshot]:
     """The snapshots of ``zfs get -H -p -s local,none -o name,property,value`` of NUMBERS and OWN, one at a time.
 
-    Each begins with its guid. A line that fits nowhere is the rest of a value with a line break in it, and is passed over.
+    Each begins with its guid. A line that fits nowhere is the rest of a value with a line
+    break in it, and is passed over.
     """
     name, values = "", dict[str, str]()
     for line in lines:
@@ -63,15 +64,16 @@ def snapshot_of(name: str, values: Mapping[str, str]) -> Snapshot:
 
 
 def is_diff_snapshot(snapshot: Snapshot) -> bool:
-    """Whether ``zfs diff`` made it for itself and is still reading it; it goes by itself (libzfs_diff.c, zfs_ioctl.c)."""
+    """Whether ``zfs diff`` made it for itself and is still reading it; it goes by itself
+    (libzfs_diff.c, zfs_ioctl.c)."""
     return snapshot.holds > 0 and PASSING.fullmatch(snapshot.short) is not None
 
 
 def list_snapshots(datasets: Iterable[str]) -> Iterator[Snapshot]:
     """The snapshots of these datasets, without those below, each dataset's in the order of transaction groups.
 
-    One after the other, as they are printed: there may be hundreds of thousands. A dataset that has gone is passed over.
-    Raises Failed.
+    One after the other, as they are printed: there may be hundreds of thousands.
+    A dataset that has gone is passed over. Raises Failed.
     """
     names = list(datasets)
     for start in range(0, len(names), AT_ONCE):
@@ -81,7 +83,23 @@ def list_snapshots(datasets: Iterable[str]) -> Iterator[Snapshot]:
 def read_some(names: Sequence[str]) -> Iterator[Snapshot]:
     # Not zfs list: with -j the command itself holds everything twice, and without it tells no property's source.
     wanted = ",".join((*NUMBERS, *OWN))
-    argv = ["zfs", "get", "-H", "-p", "-d", "1", "-t", "snapshot", "-s", "local,none", "-o", "name,property,value", "--", wanted, *names]  # fmt: skip
+    argv = [
+        "zfs",
+        "get",
+        "-H",
+        "-p",
+        "-d",
+        "1",
+        "-t",
+        "snapshot",
+        "-s",
+        "local,none",
+        "-o",
+        "name,property,value",
+        "--",
+        wanted,
+        *names,
+    ]
     seen: set[str] = set()
     try:
         for snapshot in snapshots_from(command.read_lines(argv, silence=SILENCE)):
@@ -99,7 +117,8 @@ def read_some(names: Sequence[str]) -> Iterator[Snapshot]:
 
 
 def list_in_batches(datasets: Iterable[str], kind: str, columns: str) -> Iterator[Mapping[str, Any]]:
-    """What ``zfs list`` says of the snapshots, or bookmarks, of these datasets, a few datasets at a time. Raises Failed."""
+    """What ``zfs list`` says of the snapshots, or bookmarks, of these datasets, a few datasets at a time.
+    Raises Failed."""
     names = list(datasets)
     for start in range(0, len(names), AT_ONCE):
         yield from some(names[start : start + AT_ONCE], kind, columns)

@@ -19,14 +19,15 @@ from appliance.zfs import pool_sync, private_mount
 
 
 class Blocked(Failed):
-    """What stands at the place of a folder, or on the way there, keeps it from being mounted: a link, a file, other files."""
+    """What stands at the place of a folder, or on the way there, keeps it from being mounted: a
+    link, a file, other files."""
 
 
 @contextmanager
 def hold_folder(place: str, *, make: bool = False) -> Iterator[tuple[int, int]]:
-    """Descriptors of the folder at a place and of the one it lies in, reached without any symbolic link below the folder
-    of all pools. ``make``: what is missing on the way is made, and removed again where an error goes through here.
-    Raises Blocked, FileNotFoundError."""
+    """Descriptors of the folder at a place and of the one it lies in, reached without any symbolic link below the
+    folder of all pools. ``make``: what is missing on the way is made, and removed again where an error goes through
+    here. Raises Blocked, FileNotFoundError."""
     start = paths.POOLS if Path(place).is_relative_to(paths.POOLS) else Path("/")
     made: list[tuple[int, str]] = []
     with ExitStack() as stack:
@@ -82,7 +83,8 @@ def holds_files(handle: int) -> bool:
 
 
 def refuse_taken(place: str) -> None:
-    """Raise Blocked where something is at the place of a folder that is about to be made: only an empty folder may be."""
+    """Raise Blocked where something is at the place of a folder that is about to be made:
+    only an empty folder may be."""
     try:
         with hold_folder(place) as (handle, above):
             if begins_mount(handle, above) or holds_files(handle):
@@ -131,8 +133,8 @@ def top_of(name: str, place: str) -> Iterator[int]:
 
 
 def top_step(step: str, title: str, argv: Sequence[str], name: str, place: str) -> Step:
-    """A step that is one command about the top folder of a mounted dataset, which it is given by descriptor. It is on the
-    disks when the step ends."""
+    """A step that is one command about the top folder of a mounted dataset, which it is given by descriptor.
+    It is on the disks when the step ends."""
 
     def act(_work: Work) -> None:
         with top_of(name, place) as handle:

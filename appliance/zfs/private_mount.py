@@ -1,9 +1,9 @@
 """Look into a snapshot without mounting it for anybody else.
 
 Reading through ``.zfs`` would leave an automount behind for each snapshot, minutes long, and there may be thousands of
-them. So a snapshot is mounted in a mount namespace of this process alone, opened, and let go of at once: what is held is
-the descriptor, and with it, or with the process, everything ends. It works where ``.zfs`` is hidden, and where the folder
-itself is mounted nowhere.
+them. So a snapshot is mounted in a mount namespace of this process alone, opened, and let go of at once: what is held
+is the descriptor, and with it, or with the process, everything ends. It works where ``.zfs`` is hidden, and where the
+folder itself is mounted nowhere.
 """
 
 from __future__ import annotations

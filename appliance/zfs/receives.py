@@ -1,4 +1,5 @@
-"""Which datasets something is being received into, asked of the processes: a pool that has stopped tells nothing of itself."""
+"""Which datasets something is being received into, asked of the processes: a pool that has
+stopped tells nothing of itself."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ PROC = Path("/proc")
 
 
 def find_receives(pool: str, proc: Path | None = None) -> list[str]:
-    """The datasets of a pool that a ``zfs receive`` works on, in order. Where the pool has stopped, its process waits in the
-    kernel and cannot be ended, so it is found until the next start."""
+    """The datasets of a pool that a ``zfs receive`` works on, in order. Where the pool has stopped, its process waits
+    in the kernel and cannot be ended, so it is found until the next start."""
     found = set[str]()
     for path in (proc or PROC).glob("[0-9]*/cmdline"):
         try:

@@ -19,7 +19,10 @@ from appliance.facts.box import LongWork
 GROUPS = ("vdevs", "logs", "special", "dedup")
 ENDS = {"FINISHED": "finished", "COMPLETE": "finished", "CANCELED": "stopped"}
 UNDER_WAY = {"running", "paused"}
-PER_DISK = {"trim": ("trim_state", "trimmed", "to_trim", "trim_time", "trim_errors"), "initialize": ("init_state", "initialized", "to_initialize", "init_time", "init_errors")}  # fmt: skip
+PER_DISK = {
+    "trim": ("trim_state", "trimmed", "to_trim", "trim_time", "trim_errors"),
+    "initialize": ("init_state", "initialized", "to_initialize", "init_time", "init_errors"),
+}
 
 
 def parse_time(seconds: object) -> datetime | None:
@@ -178,7 +181,13 @@ def on_disks(kind: str, raw: Mapping[str, Any]) -> LongWork | None:
     """
     name, done, total, time, errors = PER_DISK[kind]
     known = [(state_of(leaf.get(name)), leaf) for leaf in data_leaves(raw)]
-    known = [(state, leaf) for state, leaf in known if state and parse_number(leaf.get(time)) and not (state in UNDER_WAY and vdev_state.read_state(leaf) in vdev_state.LOST)]  # fmt: skip
+    known = [
+        (state, leaf)
+        for state, leaf in known
+        if state
+        and parse_number(leaf.get(time))
+        and not (state in UNDER_WAY and vdev_state.read_state(leaf) in vdev_state.LOST)
+    ]
     if not known:
         return None
     active = [leaf for state, leaf in known if state in UNDER_WAY]

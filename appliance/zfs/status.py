@@ -44,12 +44,33 @@ COLUMNS = (
 )
 # Kept with their source: ``datasets/property_words.py`` says what each means.
 KEPT = (
-    "recordsize", "volblocksize", "compression", "atime", "sync", "snapdir", "copies", "dedup", "logbias", "primarycache",
-    "quota", "refquota", "reservation", "refreservation", "casesensitivity", "acltype", user_properties.PRESET, user_properties.UNLOCK,
-    user_properties.ORIGIN, user_properties.COPIED, user_properties.DRILL, user_properties.BOX, user_properties.RECEIVES,
+    "recordsize",
+    "volblocksize",
+    "compression",
+    "atime",
+    "sync",
+    "snapdir",
+    "copies",
+    "dedup",
+    "logbias",
+    "primarycache",
+    "quota",
+    "refquota",
+    "reservation",
+    "refreservation",
+    "casesensitivity",
+    "acltype",
+    user_properties.PRESET,
+    user_properties.UNLOCK,
+    user_properties.ORIGIN,
+    user_properties.COPIED,
+    user_properties.DRILL,
+    user_properties.BOX,
+    user_properties.RECEIVES,
     user_properties.REHEARSAL,
-    "receive_resume_token", "volmode",
-)  # fmt: skip
+    "receive_resume_token",
+    "volmode",
+)
 
 
 def is_module_loaded() -> bool:
@@ -62,7 +83,8 @@ def is_module_loaded() -> bool:
 
 
 def parse_vdev(raw: Mapping[str, Any], role: str = "normal", links: DiskLinks = NO_LINKS) -> Vdev:
-    """A vdev and all below it. A spare that stands in calls itself one (``class``), but works as what its group is for."""
+    """A vdev and all below it. A spare that stands in calls itself one (``class``), but works
+    as what its group is for."""
     children, path, state = raw.get("vdevs") or {}, str(raw.get("path", "")), vdev_state.read_state(raw)
     return Vdev(
         name=str(raw.get("name", "")),
@@ -174,8 +196,9 @@ class ListedProperties(msgspec.Struct, frozen=True):
         return "" if found in ("-", None) else str(found)
 
     def is_set(self, key: str) -> bool:
-        """Whether a switch is on as it is set. Where ``zfs`` tells it of the mount instead (source ``TEMPORARY``), it is set the
-        other way: a worker that starts after the pools were mounted has all of them read-only (``ProtectSystem=strict``)."""
+        """Whether a switch is on as it is set. Where ``zfs`` tells it of the mount instead (source ``TEMPORARY``), it
+        is set the other way: a worker that starts after the pools were mounted has all of them read-only
+        (``ProtectSystem=strict``)."""
         return (self.value(key) == "on") != (self.source(key) == "temporary")
 
     def count(self, key: str) -> int:
@@ -221,7 +244,8 @@ def parse_datasets(listing: Mapping[str, Any]) -> Iterator[Dataset]:
 def parse_dataset(
     name: str, kind: str, properties: ListedProperties, policy_source: str, above: Mapping[str, Property]
 ) -> Dataset:
-    """One dataset from its properties; ``policy_source`` depends on the datasets above it too. ``above``: what its parent keeps."""
+    """One dataset from its properties; ``policy_source`` depends on the datasets above it too.
+    ``above``: what its parent keeps."""
     value, count = properties.value, properties.count
     encryption = value("encryption") or "off"
     return Dataset(
@@ -267,8 +291,9 @@ def parse_dataset(
 def with_kernel_state(pool: Pool) -> Pool:
     """The pool, SUSPENDED where the kernel says that it has stopped.
 
-    ``zpool status`` 2.3.9 prints the state of the devices instead (DEGRADED, UNAVAIL or even ONLINE) while a pool rebuilds or
-    was last used by another computer: it looks for these first (check_status), and only then whether the pool has stopped.
+    ``zpool status`` 2.3.9 prints the state of the devices instead (DEGRADED, UNAVAIL or even ONLINE) while a
+    pool rebuilds or was last used by another computer: it looks for these first (check_status), and only then
+    whether the pool has stopped.
     """
     return replace(pool, state="SUSPENDED") if kstat.is_stopped(pool.name) else pool
 

@@ -17,16 +17,17 @@ def record_dataset(pool: str) -> str:
 
 
 def is_record(name: str) -> bool:
-    """Whether a dataset holds records of boxes: no folder, so it is not among the facts and nothing can be asked of it."""
+    """Whether a dataset holds records of boxes: no folder, so it is not among the facts and
+    nothing can be asked of it."""
     return name.partition("/")[2] == RECORD
 
 
 def is_of_system(one: Dataset, datasets: Iterable[Dataset]) -> bool:
     """Whether a dataset holds a part of this box's system: its files may not be shown, put back, moved or destroyed.
 
-    That is what is mounted among the system's folders, and what wants to be there in a pool that the system lies on, such as
-    another boot environment. ``legacy``: something else than ZFS mounts it, so nobody knows where. Disks of another system
-    that are only looked at here are none of it.
+    That is what is mounted among the system's folders, and what wants to be there in a pool that the system lies on,
+    such as another boot environment. ``legacy``: something else than ZFS mounts it, so nobody knows where. Disks of
+    another system that are only looked at here are none of it.
     """
     among = one.mountpoint.startswith("/") and names.is_system_folder(one.mountpoint)
     if one.kind != "filesystem" or not (among or one.mountpoint == "legacy"):

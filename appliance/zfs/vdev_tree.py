@@ -72,7 +72,8 @@ def find_disk(pool: Pool | None, path: str) -> Place | None:
 
 
 def link_of(device: Vdev) -> str:
-    """The by-id name of the whole disk behind a device: that of ``Disk.path`` where it was found, else as ZFS knows it."""
+    """The by-id name of the whole disk behind a device: that of ``Disk.path`` where it was
+    found, else as ZFS knows it."""
     if device.disk:
         return device.disk.rpartition("/")[2]
     name = (device.path.removesuffix(REPLACED) or device.name).rpartition("/")[2]
@@ -123,8 +124,8 @@ def group_label(group: Vdev) -> str:
 
 
 def guids_being_filled(pool: Pool) -> set[int]:
-    """The guids of the devices that a running rebuild fills: those it wrote to, those that wait for it, and the new disk
-    of a replacement."""
+    """The guids of the devices that a running rebuild fills: those it wrote to, those that wait for it, and the
+    new disk of a replacement."""
     filled = {device.guid for device in pool.devices() if pool.lags(device)}
     if pool.rebuilding:
         filled |= {place.vdev.children[-1].guid for place in list_places(pool) if place.vdev.kind == "replacing"}

@@ -59,7 +59,8 @@ def refresh_root(layer: Path) -> None:
     DEMO.mkdir(parents=True, exist_ok=True)
     if mark.exists() and mark.read_text() != layer.name:
         say(
-            "Larder has changed since the demo last ran: it gets a new system disk and is set up anew; the data disks are kept."
+            "Larder has changed since the demo last ran: it gets a new system disk and is set up anew; the "
+            "data disks are kept."
         )
         (DEMO / "root.qcow2").unlink(missing_ok=True)
     mark.write_text(layer.name)

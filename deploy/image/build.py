@@ -127,10 +127,17 @@ def build_base_layer() -> Path:
         hook.write_text("#!/bin/sh\n" + HOOK_TRIM)
         hook.chmod(0o755)
         run(
-            "mmdebstrap", "--variant=minbase", "--components=main,contrib", f"--include={','.join(read_packages())}",
-            '--aptopt=Apt::Install-Recommends "false"', '--dpkgopt=force-unsafe-io', f"--customize-hook={hook}",
-            SUITE, str(layer / "rootfs"), log=layer / "log",
-        )  # fmt: skip
+            "mmdebstrap",
+            "--variant=minbase",
+            "--components=main,contrib",
+            f"--include={','.join(read_packages())}",
+            '--aptopt=Apt::Install-Recommends "false"',
+            "--dpkgopt=force-unsafe-io",
+            f"--customize-hook={hook}",
+            SUITE,
+            str(layer / "rootfs"),
+            log=layer / "log",
+        )
         (layer / "done").touch()
         forget_old("base", layer)
         return layer
@@ -228,7 +235,10 @@ def build_system_layer() -> Path:
             else:
                 shutil.copy(source, target)
         shutil.copytree(fetch_wheels(), root / "tmp/wheels")
-        inside = 'mount -t proc proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
+        inside = (
+            'mount -t proc proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" env -i '
+            'PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
+        )
         chroot = ["unshare", "--mount", "--pid", "--fork", "sh", "-c", inside, str(root)]
         run(*chroot, "LARDER_WHEELS=/tmp/wheels", "/tmp/larder/deploy/install", log=log)
         run(*chroot, "sh", "-c", CONFIGURE, log=log)

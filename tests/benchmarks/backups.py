@@ -1,4 +1,5 @@
-"""Backups on real ZFS: Larder's own code against bare commands in one run, what a run starts, and the memory that it takes."""
+"""Backups on real ZFS: Larder's own code against bare commands in one run, what a run starts, and
+the memory that it takes."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ ELSE_AT_WORK = ("larder-worker.service", "zfs-zed.service")
 GIB, MIB = 2**30, 2**20
 AS_FAST = 1 / 0.95
 ONCE_MIB = 64  # and four times as much
-# The largest process of the worker, and of the agent, from the beginning of a job to its end. Not their sum: the agent starts
-# one for each request, and the longer a job lasts, the more of them come together; and a command that is just being started
-# still shares the memory of who starts it (vfork), which would count twice.
+# The largest process of the worker, and of the agent, from the beginning of a job to its end. Not their sum: the agent
+# starts one for each request, and the longer a job lasts, the more of them come together; and a command that is just
+# being started still shares the memory of who starts it (vfork), which would count twice.
 WATCH = """
 import glob, json, os, sys, time
 def pss(unit):
@@ -52,8 +53,9 @@ Figure = tuple[str, float, str, float | None]
 def relay_here() -> Iterator[Figure]:
     """What moving the bytes costs the processor of this computer, without a machine; written in records, as ZFS does.
 
-    The promise is held against this alone: a second of a processor that is emulated says little of one that is not, as
-    calls into the kernel and switches between processes are slowed down far more than the loop that the factor is taken from.
+    The promise is held against this alone: a second of a processor that is emulated says little of one that
+    is not, as calls into the kernel and switches between processes are slowed down far more than the loop
+    that the factor is taken from.
     """
     sender = ["dd", "if=/dev/zero", "bs=128k", "count=16384", "status=none"]
     receivers = {
@@ -107,12 +109,22 @@ def ratios(out: dict[str, float], factor: float) -> list[Figure]:
         few, many = f"20 to the {kind}", f"200 to the {kind}"
         what = f"nothing new in 200 folders, to a {kind}"
         found += [
-            (f"{what}: commands beside lists, more than for 20", out[f"{many} others"] - out[f"{few} others"], "commands", 0),
+            (
+                f"{what}: commands beside lists, more than for 20",
+                out[f"{many} others"] - out[f"{few} others"],
+                "commands",
+                0,
+            ),
             (f"{what}: commands beside lists", out[f"{many} others"], "commands", None),
             (f"{what}: lists, of at most 50 folders each", out[f"{many} lists"], "lists", None),
-            (f"{what}: processes and threads of the computer for each folder more", (out[f"{many} forks"] - out[f"{few} forks"]) / 180, "a folder", 0.5),
+            (
+                f"{what}: processes and threads of the computer for each folder more",
+                (out[f"{many} forks"] - out[f"{few} forks"]) / 180,
+                "a folder",
+                0.5,
+            ),
             (f"{what}: time against the same with 20", out[f"{many} seconds"] / out[f"{few} seconds"], "times", None),
-        ]  # fmt: skip
+        ]
     return found
 
 
@@ -131,7 +143,9 @@ def memory(appliance: Machine, visitor: Visitor) -> Iterator[Figure]:
     assert task
     most = {}
     for name, size in (("warm", ONCE_MIB), ("once", ONCE_MIB), ("fourfold", 4 * ONCE_MIB)):
-        appliance.run("dd", "if=/dev/urandom", f"of=/bench/photos/{name}", "bs=1M", f"count={size}", "conv=fsync", "status=none")  # fmt: skip
+        appliance.run(
+            "dd", "if=/dev/urandom", f"of=/bench/photos/{name}", "bs=1M", f"count={size}", "conv=fsync", "status=none"
+        )
         job = start_now(visitor, task[0])
         most[name] = json.loads(appliance.run("python3", "-c", WATCH, job, timeout=1200))
         assert visitor.ended(job).startswith("Done.")

@@ -1,7 +1,8 @@
 """What ``make bench`` runs inside the appliance about backups, as one script: Larder's own code against bare commands.
 
-It gets two empty disks, makes a pool of each, and prints one JSON object of figures: seconds, bytes and counts. The other
-computer is this one by loopback. Nothing else is to be at work meanwhile, and the machine is discarded afterwards.
+It gets two empty disks, makes a pool of each, and prints one JSON object of figures: seconds, bytes and
+counts. The other computer is this one by loopback. Nothing else is to be at work meanwhile, and the
+machine is discarded afterwards.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Quiet:
 
 
 class Timed:
-    """``send_stream`` as before; keeps the bytes, the seconds and the processor's seconds of each stream. The latter are
-    those of this process alone, which moves the bytes."""
+    """``send_stream`` as before; keeps the bytes, the seconds and the processor's seconds of each stream.
+    The latter are those of this process alone, which moves the bytes."""
 
     def __init__(self) -> None:
         self.real: Callable[..., int] = send_stream
@@ -108,9 +109,10 @@ def drop(name: str) -> None:
     run("zpool", "sync")
 
 
-# --- how fast one folder is copied --------------------------------------------------------------------------------------
+# --- how fast one folder is copied ------------------------------------------------------------------------------------
 def compare(name: str, ours: Callable[[str], None], theirs: Callable[[str], str]) -> None:
-    """The same snapshot copied by Larder and by a shell, in turn; of each the shortest. The first of both does not count."""
+    """The same snapshot copied by Larder and by a shell, in turn; of each the shortest.
+    The first of both does not count."""
     timed, steps, streams, bares = Timed(), list[float](), list[float](), list[float]()
     for at in range(TIMES + 1):
         steps.append(took(lambda at=at: ours(f"ours{at}")))  # type: ignore[misc]
@@ -168,12 +170,24 @@ def set_up_remote() -> Remote:
         run("chown", "-R", f"{user}:", str(file.parent))
     Path("/run/sshd").mkdir(exist_ok=True)
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "/root/host_key")
-    run("/usr/sbin/sshd", "-p", str(PORT), "-h", "/root/host_key", "-o", "PidFile=none", "-o", "PerSourcePenalties=no", "-o", "ListenAddress=127.0.0.1")  # fmt: skip
+    run(
+        "/usr/sbin/sshd",
+        "-p",
+        str(PORT),
+        "-h",
+        "/root/host_key",
+        "-o",
+        "PidFile=none",
+        "-o",
+        "PerSourcePenalties=no",
+        "-o",
+        "ListenAddress=127.0.0.1",
+    )
     settings.write_remote(remote)
     return settings.pin_host_key(remote, connection.fetch_host_key(remote.host, remote.port))
 
 
-# --- what a run starts that has nothing to send -------------------------------------------------------------------------
+# --- what a run starts that has nothing to send -----------------------------------------------------------------------
 def widen(count: int) -> str:
     """A folder with others below it, so many in all, of which each has a complete copy."""
     top = f"tank/wide{count}"
@@ -214,11 +228,14 @@ def counted(name: str) -> Iterator[None]:
 
 def forks() -> int:
     """What the kernel has started since it booted, threads with them."""
-    return next(int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("processes "))  # fmt: skip
+    return next(
+        int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("processes ")
+    )
 
 
 def nothing_new(remote: Remote, count: int) -> None:
-    """A run to the pool and one to the other computer, as the agent does them, over a folder of which nothing is new."""
+    """A run to the pool and one to the other computer, as the agent does them, over a
+    folder of which nothing is new."""
     top = widen(count)
     safe = read_facts().pool("safe")
     assert safe

@@ -1,4 +1,5 @@
-"""Memory on a box in use: 105 datasets and 2,000 snapshots, after a share, a job and 40 page views; and when nobody looks."""
+"""Memory on a box in use: 105 datasets and 2,000 snapshots, after a share, a job and 40 page
+views; and when nobody looks."""
 
 from __future__ import annotations
 
@@ -39,7 +40,15 @@ def pages(appliance: Machine) -> list[str]:
     folder, root = f"/folders/{key}/", f"/folders/{pool}/"
     box = ["/", "/pools/", "/disks/", "/disks/bays/", "/jobs/", "/alerts/", "/alerts/mail/", "/users/"]
     folders = ["/folders/", folder, root, "/snapshots/", f"/snapshots/of/{key}/", "/snapshots/policies/"]
-    return [*box, *folders, "/snapshots/space/", "/snapshots/holds/", "/benchmarks/", "/benchmarks/new/disks/", "/pools/new/?name=new&step=disks"]  # fmt: skip
+    return [
+        *box,
+        *folders,
+        "/snapshots/space/",
+        "/snapshots/holds/",
+        "/benchmarks/",
+        "/benchmarks/new/disks/",
+        "/pools/new/?name=new&step=disks",
+    ]
 
 
 def times(visitor: Visitor) -> dict[str, float]:

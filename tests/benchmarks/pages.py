@@ -1,4 +1,5 @@
-"""Queries, commands and time of the pages over databases in memory, with little and with much in them. Needs no machine."""
+"""Queries, commands and time of the pages over databases in memory, with little and with much in them.
+Needs no machine."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def results() -> list[Result]:
 
     from tests.benchmarks.rows import fill
 
-    # Without Django's test environment: it copies the whole context of each included template, which no visitor pays for.
+    # Without Django's test environment: it copies the whole context of each included template,
+    # which no visitor pays for.
     for name in ("default", "inventory"):
         call_command("migrate", database=name, verbosity=0)
     call_command("createcachetable", database="inventory", verbosity=0)

@@ -1,6 +1,7 @@
 """The bounds that the design promises for memory, idling and pages, each once, and the figures that they judge.
 
-Nothing is measured here. The bounds of snapshots and backups stand beside their ratios (``snapshots.py``, ``backups.py``).
+Nothing is measured here. The bounds of snapshots and backups stand beside their ratios
+(``snapshots.py``, ``backups.py``).
 """
 
 from __future__ import annotations
@@ -55,9 +56,14 @@ def idle(which: str, before: Used, after: Used, passed: float, factor: float) ->
 def while_reading(count: int, reading: Mapping[str, float], at_rest: Mapping[str, float]) -> list[Result]:
     """Seconds of some pages while the worker reads new snapshots, against the same pages at rest."""
     return [
-        result(f"page {path} while the worker reads {count} snapshots, against the same at rest", taken / at_rest[path], "times", WHILE_READING)
+        result(
+            f"page {path} while the worker reads {count} snapshots, against the same at rest",
+            taken / at_rest[path],
+            "times",
+            WHILE_READING,
+        )
         for path, taken in reading.items()
-    ]  # fmt: skip
+    ]
 
 
 def with_much(page: str, little: tuple[int, float], much: tuple[int, float]) -> list[Result]:

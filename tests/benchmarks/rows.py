@@ -28,7 +28,8 @@ def fill(*, pools: int, datasets: int) -> None:
 
 
 def fill_snapshots(count: int, datasets: int) -> None:
-    """So many snapshots, spread over the first folders of the inventory; of many a third is made by policies and a fiftieth held, of ten all are."""
+    """So many snapshots, spread over the first folders of the inventory; of many a third is made by policies and a
+    fiftieth held, of ten all are."""
     SnapshotRow.objects.all().delete()
     keys = list(DatasetRow.objects.order_by("name").values_list("key", "name")[:datasets])
     rows = (

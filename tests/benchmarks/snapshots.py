@@ -30,10 +30,35 @@ def ratios(out: dict[str, float]) -> list[Figure]:
         ("policies over 200 folders: transactions", out["transactions of a run"], "a pool", 1),
         ("policies over 200 folders against bare lzc_snapshot", out["our run"] / out["bare run"], "times", 2),
         (f"inventory after one new snapshot among {many}: folders read", out["folders read"], "folders", 1),
-        (f"inventory after one new snapshot against listing {many}", out["refresh of one"] / out["listing of all"], "times", 0.05),
-        (f"of which listing its folder against listing {many}", out["listing of one"] / out["listing of all"], "times", None),
-        ("destroying 2,000 against zfs destroy for each of them", out["our destroy"] / out["each by command"], "times", None),
+        (
+            f"inventory after one new snapshot against listing {many}",
+            out["refresh of one"] / out["listing of all"],
+            "times",
+            0.05,
+        ),
+        (
+            f"of which listing its folder against listing {many}",
+            out["listing of one"] / out["listing of all"],
+            "times",
+            None,
+        ),
+        (
+            "destroying 2,000 against zfs destroy for each of them",
+            out["our destroy"] / out["each by command"],
+            "times",
+            None,
+        ),
         ("destroying 2,000 against bare lzc_destroy_snaps", out["our destroy"] / out["bare destroy"], "times", 1.15),
-        ("destroying 2,000 against one call of bare lzc_destroy_snaps", out["our destroy"] / out["bare destroy at once"], "times", None),
-        ("destroying 2,000, with looking and planning, against zfs destroy for each", out["our destroy, looked at before"] / out["each by command"], "times", None),
-    ]  # fmt: skip
+        (
+            "destroying 2,000 against one call of bare lzc_destroy_snaps",
+            out["our destroy"] / out["bare destroy at once"],
+            "times",
+            None,
+        ),
+        (
+            "destroying 2,000, with looking and planning, against zfs destroy for each",
+            out["our destroy, looked at before"] / out["each by command"],
+            "times",
+            None,
+        ),
+    ]

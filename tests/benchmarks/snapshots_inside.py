@@ -1,7 +1,7 @@
 """What ``make bench`` runs inside the appliance about snapshots, as one script: Larder's own code against bare ZFS.
 
-It runs in the appliance's Python, over a pool of its own in a file and databases in memory, and prints one JSON object of
-figures: seconds and counts. Nothing else is to be at work meanwhile: the worker would read what this makes.
+It runs in the appliance's Python, over a pool of its own in a file and databases in memory, and prints one JSON object
+of figures: seconds and counts. Nothing else is to be at work meanwhile: the worker would read what this makes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def policies() -> None:
 
 
 def refresh() -> None:
-    """What the collector does after one new snapshot among 2,000, rows and all, against a bare listing of all of them."""
+    """What the collector does after one new snapshot among 2,000, rows and all, against a
+    bare listing of all of them."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "web.settings_test"  # no file of the box is read or written
     import django
 

@@ -58,7 +58,8 @@ def serve(box: str, port: int) -> None:
     if not inventory.current():
         inventory.fill(box)
         print(
-            f"\nThe recorded box “{box}” is at http://127.0.0.1:{port}/ (user {stand_in.NAME}, password {stand_in.PASSWORD}), "
+            f"\nThe recorded box “{box}” is at http://127.0.0.1:{port}/ (user {stand_in.NAME}, password "
+            f"{stand_in.PASSWORD}), "
             "every piece of its pages at /components/. Ctrl-C ends it.\n",
             flush=True,
         )

@@ -46,7 +46,12 @@ from tests.dev.builders import (
 )
 from tests.unit.made import dataset, recorded_pool
 
-FAMILY = (Account("anna", 1001, "Anna"), Account("ben", 1002, "Ben"), Account("clara", 1003), Account("otto", 1004, "Grandfather Otto", disabled=True))  # fmt: skip
+FAMILY = (
+    Account("anna", 1001, "Anna"),
+    Account("ben", 1002, "Ben"),
+    Account("clara", 1003),
+    Account("otto", 1004, "Grandfather Otto", disabled=True),
+)
 EVERYBODY = {"write": ["anna", "ben"], "read": ["clara"]}
 
 
@@ -63,7 +68,17 @@ def attic() -> Pool:
 
 def volume(name: str, **changes: Any) -> Dataset:
     """A disk for another computer, a third of it in use."""
-    made = dataset(name, kind="volume", mounted=False, mountpoint="", volsize=32 * GB, used=9 * GB, referenced=9 * GB, used_by_data=9 * GB, properties=folder("x").properties)  # fmt: skip
+    made = dataset(
+        name,
+        kind="volume",
+        mounted=False,
+        mountpoint="",
+        volsize=32 * GB,
+        used=9 * GB,
+        referenced=9 * GB,
+        used_by_data=9 * GB,
+        properties=folder("x").properties,
+    )
     return replace(made, **changes)
 
 
@@ -73,33 +88,102 @@ def of_tank(total: int, *more: Dataset, full: bool = False) -> tuple[Dataset, ..
     return folders(
         total,
         folder("tank", 2 * GB, **POLICY),
-        folder("tank/backups", 410 * GB * scale, snapshots=12 * GB, preset="backups", quota=1 * TB, **shared({"name": "Time Machine", "write": ["anna", "ben"], "time_machine": 900 * GB}, afp={"name": "Old Mac", "write": ["ben"], "time_machine": 200 * GB})),
-        folder("tank/documents", 38 * GB, snapshots=9 * GB, preset="documents", **shared({"name": "documents", **EVERYBODY, "recycle": True})),
-        folder("tank/machines", 12 * GB, preset="machines", **shared(nfs={"hosts": ["192.168.1.0/24"], "everybody_as": "anna"})),
+        folder(
+            "tank/backups",
+            410 * GB * scale,
+            snapshots=12 * GB,
+            preset="backups",
+            quota=1 * TB,
+            **shared(
+                {"name": "Time Machine", "write": ["anna", "ben"], "time_machine": 900 * GB},
+                afp={"name": "Old Mac", "write": ["ben"], "time_machine": 200 * GB},
+            ),
+        ),
+        folder(
+            "tank/documents",
+            38 * GB,
+            snapshots=9 * GB,
+            preset="documents",
+            **shared({"name": "documents", **EVERYBODY, "recycle": True}),
+        ),
+        folder(
+            "tank/machines",
+            12 * GB,
+            preset="machines",
+            **shared(nfs={"hosts": ["192.168.1.0/24"], "everybody_as": "anna"}),
+        ),
         volume("tank/machines/router"),
         *more,
-        folder("tank/media", 4 * GB, preset="media", **shared({"name": "media", "read": ["@family"]}, nfs={"hosts": ["192.168.1.20"], "write": False}, afp={"name": "media", "read": ["@family"]})),
+        folder(
+            "tank/media",
+            4 * GB,
+            preset="media",
+            **shared(
+                {"name": "media", "read": ["@family"]},
+                nfs={"hosts": ["192.168.1.20"], "write": False},
+                afp={"name": "media", "read": ["@family"]},
+            ),
+        ),
         folder("tank/media/films", 620 * GB * scale, preset="media"),
         folder("tank/media/music", 96 * GB, preset="media"),
         folder("tank/papers", 3 * GB, snapshots=GB, preset="documents", **encrypted("tank/papers")),
-        folder("tank/photos", 540 * GB * scale, snapshots=31 * GB, preset="photos", **shared({"name": "photos", **EVERYBODY}, nfs={"hosts": ["192.168.1.0/24"]}, afp={"name": "photos", "write": ["anna"]})),
+        folder(
+            "tank/photos",
+            540 * GB * scale,
+            snapshots=31 * GB,
+            preset="photos",
+            **shared(
+                {"name": "photos", **EVERYBODY},
+                nfs={"hosts": ["192.168.1.0/24"]},
+                afp={"name": "photos", "write": ["anna"]},
+            ),
+        ),
         folder("tank/homes", 8 * GB, quota=100 * GB),
-    )  # fmt: skip
+    )
 
 
 def cellar(now: datetime, **changes: Any) -> Remote:
     """Another computer that takes backups, as it answered last night."""
     key = f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'x' * 43}"
-    made = Remote("0badcafe", "cellar.lan", 22, "larder-backup", "vault/larder", key, key, tested=now - timedelta(hours=9), zfs="2.2.2", free=3 * TB)  # fmt: skip
+    made = Remote(
+        "0badcafe",
+        "cellar.lan",
+        22,
+        "larder-backup",
+        "vault/larder",
+        key,
+        key,
+        tested=now - timedelta(hours=9),
+        zfs="2.2.2",
+        free=3 * TB,
+    )
     return replace(made, **changes)
 
 
 def received_of(now: datetime) -> tuple[Receiver, ...]:
     """Another Larder that brings its backups, one that a code was shown for, and one whose folder is not here."""
     key = f"ssh-ed25519 {'AAAAC3NzaC1lZDI1NTE5AAAAI' + 'z' * 43}"
-    parents = Receiver("0badcafe", "attic/backups/parents", 7_001, now - timedelta(days=90), key, "larder-of-the-parents", now - timedelta(days=90), keep=Keep(), seen=now - timedelta(hours=7))  # fmt: skip
-    waits = Receiver("1badcafe", "attic/backups/sister", 7_002, now - timedelta(minutes=3), code_until=now + timedelta(days=900))  # fmt: skip
-    gone = replace(parents, id="2badcafe", root="tank/backups/a-box-with-a-long-name.of-a-friend.example.org", guid=7_003, sender="a-box-with-a-long-name.of-a-friend.example.org")  # fmt: skip
+    parents = Receiver(
+        "0badcafe",
+        "attic/backups/parents",
+        7_001,
+        now - timedelta(days=90),
+        key,
+        "larder-of-the-parents",
+        now - timedelta(days=90),
+        keep=Keep(),
+        seen=now - timedelta(hours=7),
+    )
+    waits = Receiver(
+        "1badcafe", "attic/backups/sister", 7_002, now - timedelta(minutes=3), code_until=now + timedelta(days=900)
+    )
+    gone = replace(
+        parents,
+        id="2badcafe",
+        root="tank/backups/a-box-with-a-long-name.of-a-friend.example.org",
+        guid=7_003,
+        sender="a-box-with-a-long-name.of-a-friend.example.org",
+    )
     return parents, waits, gone
 
 
@@ -135,10 +219,15 @@ def healthy(now: datetime) -> Box:
     }
     tank_folders = of_tank(int(3.6 * TB), volume("tank/machines/desk", **shared(iscsi=disk)))
     own = [
-        replace(one, backup=encode_tasks(tuple(task for task in (photos, papers) if task.path == f"backups/{one.name[5:]}")), backup_source="local")
-        if one.name in {"tank/photos", "tank/papers"} else one
+        replace(
+            one,
+            backup=encode_tasks(tuple(task for task in (photos, papers) if task.path == f"backups/{one.name[5:]}")),
+            backup_source="local",
+        )
+        if one.name in {"tank/photos", "tank/papers"}
+        else one
         for one in tank_folders
-    ]  # fmt: skip
+    ]
     source = next(one for one in own if one.name == "tank/photos")
     copied = (
         *copies,
@@ -157,14 +246,33 @@ def healthy(now: datetime) -> Box:
         accounts=FAMILY,
         groups=(Group("family", 20000, ("anna", "ben", "clara")),),
         connections=(
-            Connection("smb", "4711", "anna", "192.168.1.23", ("photos", "documents"), ("2026/summer/P1000234.RAF",), 3, Message("signed")),
+            Connection(
+                "smb",
+                "4711",
+                "anna",
+                "192.168.1.23",
+                ("photos", "documents"),
+                ("2026/summer/P1000234.RAF",),
+                3,
+                Message("signed"),
+            ),
             Connection("nfs", "12", "", "192.168.1.20", ("/tank/media",)),
         ),
-        remotes=(cellar(now), cellar(now, id="2badcafe", host="larder-of-the-parents.example.org", user="larder-receive", root="safe/backups/larder", paired=True)),
+        remotes=(
+            cellar(now),
+            cellar(
+                now,
+                id="2badcafe",
+                host="larder-of-the-parents.example.org",
+                user="larder-receive",
+                root="safe/backups/larder",
+                paired=True,
+            ),
+        ),
         receivers=received_of(now),
         imports=imports_of(now, own),
         uses={"tank/homes": (SpaceUse("user", "anna", 5 * GB, 50 * GB), SpaceUse("user", "ben", 3 * GB, 50 * GB))},
-    )  # fmt: skip
+    )
 
 
 AWAY = join_messages(
@@ -192,38 +300,104 @@ def imports_of(now: datetime, own: Sequence[Dataset]) -> tuple[FileImport, ...]:
     """Imports at each stage: not confirmed yet, counted, ended with differences."""
     photos = next(one for one in own if one.name == "tank/photos")
     key = cellar(now).host_key
-    first = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/photos", photos.guid, public_key=key, offered_key=key)  # fmt: skip
-    found = Count(48_211, 3_120, 14, int(1.2 * TB), 48_100, int(1.2 * TB), 3, ("@eaDir: a folder of the other NAS's own", "2019/.zfs: a folder of the other NAS's own", "2019/mixer: a device, pipe or socket"))  # fmt: skip
-    ready = replace(first, id="1badcafe", host_key=key, offered_key="", tested=now - timedelta(hours=2), found=found, free=4 * TB)  # fmt: skip
-    ended = replace(ready, id="2badcafe", path="/volume1/a folder with a long name/papers of the whole family since 1974", began=True, result=ImportResult(now - timedelta(hours=1), 48_211, 2, 1))  # fmt: skip
-    broken = replace(ready, id="3badcafe", began=True, **failing(AWAY))  # fmt: skip
+    first = FileImport(
+        "0badcafe",
+        "nas.lan",
+        22,
+        "admin",
+        "/volume1/photos",
+        "tank/photos",
+        photos.guid,
+        public_key=key,
+        offered_key=key,
+    )
+    found = Count(
+        48_211,
+        3_120,
+        14,
+        int(1.2 * TB),
+        48_100,
+        int(1.2 * TB),
+        3,
+        (
+            "@eaDir: a folder of the other NAS's own",
+            "2019/.zfs: a folder of the other NAS's own",
+            "2019/mixer: a device, pipe or socket",
+        ),
+    )
+    ready = replace(
+        first, id="1badcafe", host_key=key, offered_key="", tested=now - timedelta(hours=2), found=found, free=4 * TB
+    )
+    ended = replace(
+        ready,
+        id="2badcafe",
+        path="/volume1/a folder with a long name/papers of the whole family since 1974",
+        began=True,
+        result=ImportResult(now - timedelta(hours=1), 48_211, 2, 1),
+    )
+    broken = replace(ready, id="3badcafe", began=True, **failing(AWAY))
     share = replace(
         ready, id="4badcafe", protocol="smb", port=445, user="anna", path="/photos/2019", host_key="", public_key=""
     )
     export = replace(
         share, id="5badcafe", protocol="nfs", port=2049, user="", path="/volume1/music", found=None, tested=None
     )
-    service = replace(share, id="6badcafe", protocol="rsync", port=8873, user="", path="/backup", **failing(NO_MODULE))  # fmt: skip
+    service = replace(share, id="6badcafe", protocol="rsync", port=8873, user="", path="/backup", **failing(NO_MODULE))
     return first, ready, ended, broken, share, export, service
 
 
 def degraded(now: datetime) -> Box:
     """A disk that fails, one that ZFS gave up and that is being replaced, a mirror with one half left."""
     disks = recorded_disks()
-    failing, new, half, pulled = disks[2], disks[4], disks[5], replace(disks[4], path="/dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000007", slot="pci-0000:00:0c.0-ata-1.0")  # fmt: skip
+    failing, new, half, pulled = (
+        disks[2],
+        disks[4],
+        disks[5],
+        replace(
+            disks[4], path="/dev/disk/by-id/ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000007", slot="pci-0000:00:0c.0-ata-1.0"
+        ),
+    )
     whole = tank(58)
     group = whole.vdevs[0]
     first, second, third, fourth = group.children
-    replacing = Vdev("replacing-1", "replacing", 90, "DEGRADED", children=(replace(second, state="FAULTED", read_errors=84, write_errors=212), device(new, 91, processed=260 * GB)))  # fmt: skip
+    replacing = Vdev(
+        "replacing-1",
+        "replacing",
+        90,
+        "DEGRADED",
+        children=(
+            replace(second, state="FAULTED", read_errors=84, write_errors=212),
+            device(new, 91, processed=260 * GB),
+        ),
+    )
     weak = replace(third, read_errors=12, checksum_errors=41, slow_ios=23)
-    status = "One or more devices is currently being resilvered.  The pool will\n\tcontinue to function, possibly in a degraded state.\n"
-    sick = replace(whole, state="DEGRADED", status=status, vdevs=(replace(group, state="DEGRADED", children=(first, replacing, weak, fourth)),))  # fmt: skip
-    mirror = pool_of("attic", 5121254786772367006, ("mirror", (device(half, 71), device(pulled, 72, state="REMOVED"))), size=3 * TB, state="DEGRADED", status="One or more devices have been removed.\n\tSufficient replicas exist for the pool to continue functioning in a\n\tdegraded state.\n")  # fmt: skip
+    status = (
+        "One or more devices is currently being resilvered.  The pool will\n\tcontinue to function, possibly in "
+        "a degraded state.\n"
+    )
+    sick = replace(
+        whole,
+        state="DEGRADED",
+        status=status,
+        vdevs=(replace(group, state="DEGRADED", children=(first, replacing, weak, fourth)),),
+    )
+    mirror = pool_of(
+        "attic",
+        5121254786772367006,
+        ("mirror", (device(half, 71), device(pulled, 72, state="REMOVED"))),
+        size=3 * TB,
+        state="DEGRADED",
+        status="One or more devices have been removed.\n\tSufficient replicas exist for the pool to continue "
+        "functioning in a\n\tdegraded state.\n",
+    )
     mirror = replace(mirror, vdevs=(replace(mirror.vdevs[0], state="DEGRADED"),))
     pools = (resilvering(sick, now - timedelta(hours=3), 41), scrubbed(filled(mirror, 81), now - timedelta(days=40)))
     of_attic = folders(
-        int(2.9 * TB), folder("attic", GB), folder("attic/copies", int(2.35 * TB)), folder("attic/letters", 2 * GB, **locked("attic/letters"))
-    )  # fmt: skip
+        int(2.9 * TB),
+        folder("attic", GB),
+        folder("attic/copies", int(2.35 * TB)),
+        folder("attic/letters", 2 * GB, **locked("attic/letters")),
+    )
     return Box(
         pools,
         (*of_tank(int(3.6 * TB)), *of_attic),
@@ -252,12 +426,19 @@ def degraded(now: datetime) -> Box:
 
 def full(now: datetime) -> Box:
     """One pool at 82 per cent, one at 96, and a folder that has reached its limit."""
-    pools = (scrubbed(tank(84), now - timedelta(days=12)), scrubbed(filled(attic(), 97), now - timedelta(hours=20), repaired=3 * 2**20))  # fmt: skip
+    pools = (
+        scrubbed(tank(84), now - timedelta(days=12)),
+        scrubbed(filled(attic(), 97), now - timedelta(hours=20), repaired=3 * 2**20),
+    )
     own = of_tank(int(3.6 * TB), full=True)
     used = own[0].used
     limited = folder("tank/games", 500 * GB, preset="general", quota=500 * GB, **shared({"name": "games", **EVERYBODY}))
     total = (used + limited.used) * 100 // 82
-    bulk = (folder("attic", GB, **POLICY), folder("attic/archive", int(1.6 * TB), snapshots=230 * GB), folder("attic/scans", 94 * GB))  # fmt: skip
+    bulk = (
+        folder("attic", GB, **POLICY),
+        folder("attic/archive", int(1.6 * TB), snapshots=230 * GB),
+        folder("attic/scans", 94 * GB),
+    )
     of_attic = folders(sum(one.used for one in bulk) * 1000 // 963, *bulk)
     return Box(
         pools,
@@ -266,15 +447,28 @@ def full(now: datetime) -> Box:
         accounts=FAMILY,
         groups=(Group("family", 20000, ("anna", "ben", "clara")),),
         uses={
-            "tank/homes": (SpaceUse("user", "anna", 50 * GB, 50 * GB), SpaceUse("user", "ben", 49 * GB, 50 * GB), SpaceUse("group", "family", 99 * GB)),
+            "tank/homes": (
+                SpaceUse("user", "anna", 50 * GB, 50 * GB),
+                SpaceUse("user", "ben", 49 * GB, 50 * GB),
+                SpaceUse("group", "family", 99 * GB),
+            ),
         },
         growth=0.8,
-    )  # fmt: skip
+    )
 
 
 def empty(now: datetime) -> Box:
     """No pool yet, four empty disks, one that holds old data, and a pool that could be imported."""
-    old = replace(recorded_disks()[4], uses=(Use("old", Message("holds {kind} data called {label}", kind="ext4", label="photos"), "796f9e2a-d931-42ae-a860-4a7cf67bfe06"),))  # fmt: skip
+    old = replace(
+        recorded_disks()[4],
+        uses=(
+            Use(
+                "old",
+                Message("holds {kind} data called {label}", kind="ext4", label="photos"),
+                "796f9e2a-d931-42ae-a860-4a7cf67bfe06",
+            ),
+        ),
+    )
     parts = (
         ImportablePart("attic", "ONLINE"),
         ImportablePart("ata-WDC_WD30EZRS-11J99B1_WD-WCAWZ0000006", "ONLINE", depth=1),
@@ -294,10 +488,15 @@ LONG = (
 
 
 def many(now: datetime) -> Box:
-    """Ten pools, one of them empty, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some names as long as they may be."""
+    """Ten pools, one of them empty, 1,000 datasets, 20,000 snapshots, 30 people, 12 disks; some
+    names as long as they may be."""
     models = ("ST16000NM001G-2KK103", "WDC WUH721818ALE6L4 Ultrastar DC HC550", "TOSHIBA MG08ACA16TE")
     disks = [made_disk(number, models[number % 3], (16, 18)[number % 3 == 1] * TB) for number in range(1, 13)]
-    names = ("archive", "a-pool-with-a-name-that-somebody-thought-about-for-a-long-time", *(f"pool{at}" for at in range(3, 11)))  # fmt: skip
+    names = (
+        "archive",
+        "a-pool-with-a-name-that-somebody-thought-about-for-a-long-time",
+        *(f"pool{at}" for at in range(3, 11)),
+    )
     pools, rest = [], list(disks)
     for at, name in enumerate(names):
         members = tuple(device(rest.pop(0), 10_000 + at * 10 + side) for side in range(2 if at < 2 else 1))
@@ -308,9 +507,19 @@ def many(now: datetime) -> Box:
         if not at:
             datasets += folders(int(16 * TB * 0.93), folder(pool.name, 98_304, **POLICY))
             continue
-        below = [folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number)) for number, way in enumerate(ways(110))]  # fmt: skip
+        below = [
+            folder(f"{pool.name}/{'/'.join(way)}", (number + 1) * GB, snapshots=number * 2**24, **sharing(at, number))
+            for number, way in enumerate(ways(110))
+        ]
         datasets += folders(int((6 + at) * TB), folder(pool.name, GB, **POLICY), *below)
-    people = tuple(Account(f"person{at:02d}", 1001 + at, ("Maximiliane Alexandra von und zu Hohenstein-Wittelsbach" if at == 7 else f"Person {at}")) for at in range(30))  # fmt: skip
+    people = tuple(
+        Account(
+            f"person{at:02d}",
+            1001 + at,
+            ("Maximiliane Alexandra von und zu Hohenstein-Wittelsbach" if at == 7 else f"Person {at}"),
+        )
+        for at in range(30)
+    )
     groups = tuple(Group(f"group{at}", 20000 + at, tuple(one.name for one in people[at::5])) for at in range(5))
     return Box(
         tuple(pools),
@@ -330,7 +539,11 @@ def ways(count: int) -> list[tuple[str, ...]]:
 
 def sharing(pool: int, number: int) -> dict[str, Any]:
     """Every tenth folder is shared."""
-    return shared({"name": f"share-{pool}-{number}", "write": ["person01", "person02"], "read": ["@group1"]}) if number % 10 == 5 else {}  # fmt: skip
+    return (
+        shared({"name": f"share-{pool}-{number}", "write": ["person01", "person02"], "read": ["@group1"]})
+        if number % 10 == 5
+        else {}
+    )
 
 
 BOXES: dict[str, tuple[str, Callable[[datetime], Box]]] = {

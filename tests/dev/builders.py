@@ -35,8 +35,8 @@ POLICY: dict[str, Any] = {"policy": msgspec.json.encode(USUAL).decode(), "policy
 
 
 class Box(msgspec.Struct, frozen=True):
-    """All that is recorded of a box. ``smart``: what disks answered to smartctl by their by-id path; the others answer as a
-    healthy one. ``uses``: who takes up space, by the dataset's name. ``growth``: per cent of each pool a day."""
+    """All that is recorded of a box. ``smart``: what disks answered to smartctl by their by-id path; the others answer
+    as a healthy one. ``uses``: who takes up space, by the dataset's name. ``growth``: per cent of each pool a day."""
 
     pools: tuple[Pool, ...] = ()
     datasets: tuple[Dataset, ...] = ()
@@ -70,7 +70,11 @@ class Box(msgspec.Struct, frozen=True):
 # --- disks -----------------------------------------------------------------------------------------------------------
 def recorded_disks() -> list[Disk]:
     """The six disks of the recorded lsblk, in the bays that zpool told of them, and the system's own."""
-    found = [replace(one, slot=f"pci-0000:00:{at + 5:02x}.0-ata-1.0", uses=()) for at, one in enumerate(rows.recorded_disks([]), 1) if one.path]  # fmt: skip
+    found = [
+        replace(one, slot=f"pci-0000:00:{at + 5:02x}.0-ata-1.0", uses=())
+        for at, one in enumerate(rows.recorded_disks([]), 1)
+        if one.path
+    ]
     return [*found, SYSTEM_DISK]
 
 
@@ -93,11 +97,15 @@ def in_use(disks: Iterable[Disk], pools: Iterable[Pool]) -> tuple[Disk, ...]:
     """The disks, those in pools with that as their use."""
     owner = {vdev_tree.link_of(device): pool for pool in pools for device in pool.devices()}
     return tuple(
-        replace(one, uses=(Use("pool", Message("is part of the pool {pool}", pool=pool.name), str(pool.guid), pool.name),), content=(f"{one.name}1", one.name))
+        replace(
+            one,
+            uses=(Use("pool", Message("is part of the pool {pool}", pool=pool.name), str(pool.guid), pool.name),),
+            content=(f"{one.name}1", one.name),
+        )
         if (pool := owner.get(one.path.rsplit("/", 1)[-1]))
         else one
         for one in disks
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -108,21 +116,36 @@ def answer_of_a_healthy_disk() -> dict[str, Any]:
 def smart(
     *counts: tuple[int, int], celsius: int = 34, hours: int = 21_340, failed_test: bool = False, model: str = ""
 ) -> dict[str, Any]:
-    """The recorded answer of an ATA disk, changed: (attribute, raw value), warmth, age, how its last long test ended."""
+    """The recorded answer of an ATA disk, changed: (attribute, raw value), warmth, age, how
+    its last long test ended."""
     answer = copy.deepcopy(answer_of_a_healthy_disk())
     table = answer["ata_smart_attributes"]["table"]
     for number, raw in counts:
         table[:] = [row for row in table if row["id"] != number]
-        table.append({"id": number, "name": f"Attribute_{number}", "value": 100, "worst": 100, "thresh": 0, "when_failed": "", "raw": {"value": raw, "string": str(raw)}})  # fmt: skip
+        table.append(
+            {
+                "id": number,
+                "name": f"Attribute_{number}",
+                "value": 100,
+                "worst": 100,
+                "thresh": 0,
+                "when_failed": "",
+                "raw": {"value": raw, "string": str(raw)},
+            }
+        )
     tests = [(2, failed_test, hours - 200), (1, False, hours - 260), (1, False, hours - 430)]
     log = [
         {
             "type": {"value": kind},
-            "status": {"value": 0x79 if bad else 0, "string": "Completed: read failure" if bad else "Completed", "passed": not bad},
+            "status": {
+                "value": 0x79 if bad else 0,
+                "string": "Completed: read failure" if bad else "Completed",
+                "passed": not bad,
+            },
             "lifetime_hours": at % 65536,
         }
         for kind, bad, at in tests
-    ]  # fmt: skip
+    ]
     return answer | {
         "model_name": model or "WDC WD20EARS-00MVWB0",
         "temperature": {"current": celsius},
@@ -194,8 +217,8 @@ def folder(
 
 
 def folders(total: int, *found: Dataset) -> tuple[Dataset, ...]:
-    """The datasets of one pool, the topmost first: what those below take is counted above, what is left is free for all, and
-    policy and shares are inherited."""
+    """The datasets of one pool, the topmost first: what those below take is counted above, what is left is free for
+    all, and policy and shares are inherited."""
     used = {one.name: sum(each.used for each in found if f"{each.name}/".startswith(f"{one.name}/")) for one in found}
     free = max(total - used[found[0].name], 0)
     told: dict[str, Dataset] = {}
@@ -204,9 +227,17 @@ def folders(total: int, *found: Dataset) -> tuple[Dataset, ...]:
         above = told.get(one.name.rpartition("/")[0])
         inherited: dict[str, Any] = {}
         if above and above.policy and not one.policy:
-            inherited |= {"policy": above.policy, "policy_source": "inherited", "policy_from": above.policy_from or above.name}  # fmt: skip
+            inherited |= {
+                "policy": above.policy,
+                "policy_source": "inherited",
+                "policy_from": above.policy_from or above.name,
+            }
         if above and above.share and not one.share:
-            inherited |= {"share": above.share, "share_source": "inherited", "share_from": above.share_from or above.name}  # fmt: skip
+            inherited |= {
+                "share": above.share,
+                "share_source": "inherited",
+                "share_from": above.share_from or above.name,
+            }
         told[one.name] = replace(
             one,
             used=used[one.name],

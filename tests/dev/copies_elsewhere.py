@@ -1,4 +1,5 @@
-"""The copies on another computer of a recorded box: made up, and told as the agent tells what ``larder-peer`` lists there."""
+"""The copies on another computer of a recorded box: made up, and told as the agent tells what
+``larder-peer`` lists there."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LONG = f"photos/{spell('the whole family since 1974, as it was scanned and sorte
 
 
 def copies_there() -> dict[str, RemoteCopy]:
-    """By their names there: a tree whose folders have copies of different days, one that is encrypted, one that is cut off."""
+    """By their names there: a tree whose folders have copies of different days, one that is
+    encrypted, one that is cut off."""
     facts = store.facts()
     computer = facts.remote(COMPUTER)
     newest = computer.tested if computer and computer.tested else timezone.now()

@@ -22,7 +22,8 @@ def refusal(folder: Path | None = None) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Every place of ``appliance/system/paths.py`` and of the settings, below that folder; whatever was set before counts for nothing."""
+    """Every place of ``appliance/system/paths.py`` and of the settings, below that folder; whatever was set
+    before counts for nothing."""
     places = {
         "RUN": "run",
         "STATE": "state",

@@ -39,20 +39,34 @@ NOTE = b"Plans for the garden\n\n- apples along the wall\n- a bench that looks w
 # Program, priority and text of lines of the system's log: made up in the form of real ones.
 LOG = (
     ("kernel", 3, "ata3.00: failed command: READ FPDMA QUEUED"),
-    ("zed", 4, "eid=41 class=checksum pool='tank' vdev=ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000003-part1 algorithm=fletcher4 size=131072"),
+    (
+        "zed",
+        4,
+        (
+            "eid=41 class=checksum pool='tank' vdev=ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000003-part1 "
+            "algorithm=fletcher4 size=131072"
+        ),
+    ),
     ("smartd", 4, "Device: /dev/sdc [SAT], 8 Currently unreadable (pending) sectors"),
     ("larder-sign-in", 4, "a sign-in at Larder's pages failed, from 192.168.1.77"),
-    ("python", 3, "ERROR workers.guard: pools failed: zpool did not answer within 60 seconds\nTraceback (most recent call last):\n  File \"guard.py\", line 41, in run_guarded"),
+    (
+        "python",
+        3,
+        (
+            "ERROR workers.guard: pools failed: zpool did not answer within 60 seconds\nTraceback (most recent "
+            'call last):\n  File "guard.py", line 41, in run_guarded'
+        ),
+    ),
     ("systemd", 6, "Started smbd.service - Samba SMB Daemon."),
     ("avahi-daemon", 6, "Server startup complete. Host name is larder.local. Local service cookie is 2876543210."),
     (f"long{'-name' * 10}", 5, "x" * 300),
-)  # fmt: skip
+)
 
 
 # --- in the place of Redis and the worker ----------------------------------------------------------------------------
 def send(task: str, *args: str) -> bool:
-    """Take a task as the queue would, and be done with it at once: what was to be done is refused, what was to be read is
-    as recorded."""
+    """Take a task as the queue would, and be done with it at once: what was to be done is refused, what was
+    to be read is as recorded."""
     match task:
         case "workers.run_job":
             refuse_job(args[0])
@@ -116,7 +130,8 @@ RECORDED_SETTINGS = {
 
 # --- in the place of the agent ---------------------------------------------------------------------------------------
 def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
-    """Answer what pages ask of the agent, from recordings and from what is made up. Raises Failed for everything else."""
+    """Answer what pages ask of the agent, from recordings and from what is made up.
+    Raises Failed for everything else."""
     now = time.time()
     match request["verb"]:
         case "keep-password":
@@ -139,8 +154,19 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
         case "read-box-record":
             people = [{"name": "dora", "uid": 10107}, {"name": "emil", "uid": 10108}]
             kept = [{"name": f"tank/{name}", "guid": 90 + at} for at, name in enumerate(("photos", "papers"))]
-            yield {"facts": {"version": 1, "box": request["box"], "host": "larder-2019", "written": 1_772_000_000, "larder": "0.1.0",
-                             "users": people, "groups": [], "folders": kept, "sealed": True}}  # fmt: skip
+            yield {
+                "facts": {
+                    "version": 1,
+                    "box": request["box"],
+                    "host": "larder-2019",
+                    "written": 1_772_000_000,
+                    "larder": "0.1.0",
+                    "users": people,
+                    "groups": [],
+                    "folders": kept,
+                    "sealed": True,
+                }
+            }
         case "keep-box-settings":
             yield {"facts": {"kept": True, "written": int(now)}}
         case "read-box-settings":
@@ -152,7 +178,12 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
         case "read-content":  # disks that look empty are empty
             yield {"facts": {}}
         case "list-folder":
-            made = (("2025", "folder", 0, "same"), ("letters", "folder", 0, "gone"), ("garden.txt", "file", len(NOTE), "changed"), ("house.pdf", "file", 2_400_000, "same"))  # fmt: skip
+            made = (
+                ("2025", "folder", 0, "same"),
+                ("letters", "folder", 0, "gone"),
+                ("garden.txt", "file", len(NOTE), "changed"),
+                ("house.pdf", "file", 2_400_000, "same"),
+            )
             entries = [
                 {"name": name, "kind": kind, "size": size, "mtime": now - 9 * 86400, "now": against}
                 for name, kind, size, against in made
@@ -162,13 +193,27 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             taken = SnapshotRow.objects.filter(dataset=request["dataset"]).order_by("-created")[:6]
             runs = [(taken[:1], True, len(NOTE)), (taken[1:4], True, 2_400), (taken[4:], False, 0)]
             versions = [
-                {"there": there, "first": run[len(run) - 1].short, "last": run[0].short, "guid": run[0].guid, "count": len(run), "kind": "file", "size": size, "mtime": run[0].created.timestamp() - 3600}
-                for run, there, size in runs if run
-            ]  # fmt: skip
+                {
+                    "there": there,
+                    "first": run[len(run) - 1].short,
+                    "last": run[0].short,
+                    "guid": run[0].guid,
+                    "count": len(run),
+                    "kind": "file",
+                    "size": size,
+                    "mtime": run[0].created.timestamp() - 3600,
+                }
+                for run, there, size in runs
+                if run
+            ]
             yield {"facts": {"versions": versions, "now": "changed", "complete": True}}
         case "search-names":
             newest = SnapshotRow.objects.filter(dataset=request["dataset"]).order_by("-created").first()
-            known = (("letters/garden%20plan.txt", "file", len(NOTE), "gone"), ("2025", "folder", 0, "same"), (f"{'long' * 30}.txt", "file", 2_400_000, "changed"))  # fmt: skip
+            known = (
+                ("letters/garden%20plan.txt", "file", len(NOTE), "gone"),
+                ("2025", "folder", 0, "same"),
+                (f"{'long' * 30}.txt", "file", 2_400_000, "changed"),
+            )
             hits = [
                 {
                     "entry": {"name": name, "kind": kind, "size": size, "mtime": now - 9 * 86400, "now": against},
@@ -182,8 +227,18 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
         case "list-remote-copies" | "read-remote-copy" if request["remote"] == copies_elsewhere.COMPUTER:
             yield {"facts": copies_elsewhere.answer(request)}
         case "look-at-target":
-            yield {"facts": {"on": True, "agreed": True, "secret": False, "device": True, "served": True, "silent": ["192.168.1.5"],
-                             "foreign": ["10.9.8.7"], "connected": ["iqn.1991-05.com.microsoft:desk.example.org"]}}  # fmt: skip
+            yield {
+                "facts": {
+                    "on": True,
+                    "agreed": True,
+                    "secret": False,
+                    "device": True,
+                    "served": True,
+                    "silent": ["192.168.1.5"],
+                    "foreign": ["10.9.8.7"],
+                    "connected": ["iqn.1991-05.com.microsoft:desk.example.org"],
+                }
+            }
         case "read-difference":
             lines = recorded_text("zfs-diff-2.3.9.txt").encode().splitlines()
             changes = [
@@ -196,15 +251,25 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
             held = {name: {"larder:admin:Before the move": int(now) - 40 * 86400} for name in request.get("held", ())}
             yield {"facts": {"ranges": sizes, "holds": held}}
         case "read-settings":
-            yield {"facts": [
-                {"tag": "tcp-buffers", "value": client_runs_made.FORMER, "tried": client_runs_made.TRIED},
-                {"tag": "ring-sizes", "value": "eth0 rx 256 of 4096, tx 256 of 4096", "tried": "eth0 rx 4096 of 4096, tx 4096 of 4096"},
-                {"tag": "flow-control", "refusal": SILENT_PORT.as_json()},
-                {"tag": "interrupts", "value": "eth0 3 us", "tried": "eth0 100 us"},
-                {"tag": "nfs-threads", "value": "64", "kept": "16", "refusal": MANY_THREADS.as_json()},
-                {"tag": "smb-async", "value": "1 1", "tried": "0 0"},
-                {"tag": "smb-socket", "value": "TCP_NODELAY", "tried": "TCP_NODELAY SO_RCVBUF=131072 SO_SNDBUF=131072"},
-            ]}  # fmt: skip
+            yield {
+                "facts": [
+                    {"tag": "tcp-buffers", "value": client_runs_made.FORMER, "tried": client_runs_made.TRIED},
+                    {
+                        "tag": "ring-sizes",
+                        "value": "eth0 rx 256 of 4096, tx 256 of 4096",
+                        "tried": "eth0 rx 4096 of 4096, tx 4096 of 4096",
+                    },
+                    {"tag": "flow-control", "refusal": SILENT_PORT.as_json()},
+                    {"tag": "interrupts", "value": "eth0 3 us", "tried": "eth0 100 us"},
+                    {"tag": "nfs-threads", "value": "64", "kept": "16", "refusal": MANY_THREADS.as_json()},
+                    {"tag": "smb-async", "value": "1 1", "tried": "0 0"},
+                    {
+                        "tag": "smb-socket",
+                        "value": "TCP_NODELAY",
+                        "tried": "TCP_NODELAY SO_RCVBUF=131072 SO_SNDBUF=131072",
+                    },
+                ]
+            }
         case "read-log":
             told = [one for one in LOG if request["text"].casefold() in one[2].casefold()]
             worst = {"error": 3, "warning": 4}.get(request["severity"], 7)
@@ -219,8 +284,12 @@ def ask(request: dict[str, Any], **_more: object) -> Iterator[dict[str, Any]]:
 
 
 # Why the NFS server of a recorded box gets no more threads.
-SILENT_PORT = Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port="eth0")  # fmt: skip
-MANY_THREADS = Reason("nfs-threads-many-already", "There are {count} threads already. More do not help a few computers.", count=64)  # fmt: skip
+SILENT_PORT = Reason(
+    "setting-port-silent", "The driver of the network port {port} does not have this setting.", port="eth0"
+)
+MANY_THREADS = Reason(
+    "nfs-threads-many-already", "There are {count} threads already. More do not help a few computers.", count=64
+)
 
 
 def open_file(request: dict[str, Any], **_more: object) -> tuple[dict[str, Any], int]:

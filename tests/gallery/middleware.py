@@ -15,7 +15,8 @@ from web.box.support import SHELF
 
 
 class Gallery:
-    """Middleware. ``GET /gallery/BOX/`` fills that box; whatever a form does is rolled back once its answer was rendered."""
+    """Middleware. ``GET /gallery/BOX/`` fills that box; whatever a form does is rolled back
+    once its answer was rendered."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,5 @@
-"""Which pages the gallery shows, and what of them is known to be other than the checks ask for, each with its reason."""
+"""Which pages the gallery shows, and what of them is known to be other than the checks ask
+for, each with its reason."""
 
 from __future__ import annotations
 

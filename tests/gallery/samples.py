@@ -54,7 +54,10 @@ SUFFIXES = {
         "?step=compare&name=tank2&answered=name",
         "?step=extras&name=tank2&answered=name&layout={layout}",
         "?step=options&name=tank2&answered=name&layout={layout}",
-        "?step=review&name=tank2&answered=name&answered=layout&layout={layout}&answered=options&compression=lz4&atime=off",
+        (
+            "?step=review&name=tank2&answered=name&answered=layout"
+            "&layout={layout}&answered=options&compression=lz4&atime=off"
+        ),
         "?step=disks&name=not+a+name%21&answered=name",
     ],
     "share_new_folder": [
@@ -108,7 +111,11 @@ def fill(route: str, values: Values) -> str:
 def suffix_values() -> Values:
     empty = PoolRow.objects.filter(key=empty_pools()[0]["key"]).first() if empty_pools() else None
     free = sum(row.fact.free for row in DiskRow.objects.all())
-    return {"layout": {2: "mirror-1"}.get(free, "raidz1-1" if free > 2 else ""), "dataset": keys_of_datasets()[0] if DatasetRow.objects.exists() else "", "member": str(next(empty.fact.devices()).guid) if empty else ""}  # fmt: skip
+    return {
+        "layout": {2: "mirror-1"}.get(free, "raidz1-1" if free > 2 else ""),
+        "dataset": keys_of_datasets()[0] if DatasetRow.objects.exists() else "",
+        "member": str(next(empty.fact.devices()).guid) if empty else "",
+    }
 
 
 def values_of(name: str, route: str) -> Iterable[Values]:
@@ -120,7 +127,8 @@ def values_of(name: str, route: str) -> Iterable[Values]:
 
 
 def keys_of_datasets() -> list[str]:
-    """One folder with snapshots that is shared if there is one, and a locked or encrypted one; the longest names first."""
+    """One folder with snapshots that is shared if there is one, and a locked or encrypted
+    one; the longest names first."""
     rows = sorted(DatasetRow.objects.exclude(facts__contains='"kind":"volume"'), key=lambda row: -len(row.name))
     with_snapshots = set(SnapshotRow.objects.filter(holds__gt=0).values_list("dataset_key", flat=True))
     shared = next((row.key for row in rows if row.fact.share and row.key in with_snapshots), None)

@@ -1,7 +1,7 @@
 """Serve the recorded boxes to the gallery, on a free port of this machine, until standard input ends.
 
-The clock stands still, so that two pictures of a page are equal. ``longer`` makes every message 40 % longer, for a browser
-that asks for Dutch.
+The clock stands still, so that two pictures of a page are equal.
+``longer`` makes every message 40 % longer, for a browser that asks for Dutch.
 """
 
 from __future__ import annotations

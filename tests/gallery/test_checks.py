@@ -26,7 +26,10 @@ def same_sentences(window: Page, html: str) -> list[str]:
 
 @pytest.mark.parametrize("other", ["attention", "toast", "note", "loss"])
 def test_d32_sentence_in_two_notices_is_found(window, other):
-    first = '<div class="attention"><span><strong>Bay 3 is failing.</strong> The pool family has no redundancy.</span></div>'
+    first = (
+        '<div class="attention"><span><strong>Bay 3 is failing.</strong> The pool family has no '
+        "redundancy.</span></div>"
+    )
     second = f'<div class="{other}"><span>The  pool family\nhas no redundancy. Replace the disk.</span></div>'
     assert same_sentences(window, first + second) == ["The pool family has no redundancy"]
 

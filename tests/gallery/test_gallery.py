@@ -45,7 +45,8 @@ def test_every_page_is_sound_at_every_width_in_both_themes(gallery, box, name):
 
 
 def test_every_page_of_the_url_configuration_has_something_to_show(address):
-    """A new page needs parameters in samples.py, or a reason in pages.py; a reason goes once there is something to show."""
+    """A new page needs parameters in samples.py, or a reason in pages.py; a reason goes once
+    there is something to show."""
     missing = set(SHOWN) - SIGNED_OUT
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     for box in (box for box in BOXES if box != "new"):

@@ -81,7 +81,12 @@ def test_dark_theme_prints_dark_on_white(page):
     colours = []
     for theme in ("light", "dark"):
         print_to_paper(page, theme)
-        colours.append(page.evaluate("[...document.querySelectorAll('body, h1, td, .card')].map((one) => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor])"))  # fmt: skip
+        colours.append(
+            page.evaluate(
+                "[...document.querySelectorAll('body, h1, td, .card')].map((one) => "
+                "[getComputedStyle(one).color, getComputedStyle(one).backgroundColor])"
+            )
+        )
     assert colours[0] == colours[1]
     page.emulate_media(media="screen", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).color") != colours[0][0][0]

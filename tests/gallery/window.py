@@ -34,7 +34,10 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 OPEN_ALL = "for (const one of document.querySelectorAll('details:not(.menu)')) one.open = true;"
-RUN_AXE = "(options) => axe.run(document, {resultTypes: ['violations'], ...options}).then((found) => found.violations.map((one) => [one.id, one.impact, one.nodes.map((node) => node.html.slice(0, 160))]))"
+RUN_AXE = (
+    "(options) => axe.run(document, {resultTypes: ['violations'], ...options}).then((found) => "
+    "found.violations.map((one) => [one.id, one.impact, one.nodes.map((node) => node.html.slice(0, 160))]))"
+)
 # Menus and helps stand alone: each is opened, looked at, and closed.
 OPEN_LAYERS = """() => {
   const found = [], width = document.documentElement.clientWidth;
@@ -69,7 +72,10 @@ class Finding:
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.page} at {self.width} px, {self.theme}, {self.state}: {self.kind}: {self.detail} · {self.where} “{self.text}”"
+        return (
+            f"{self.page} at {self.width} px, {self.theme}, {self.state}: {self.kind}: {self.detail} · "
+            f"{self.where} “{self.text}”"
+        )
 
 
 def collapse(found: Iterable[Finding]) -> list[str]:
@@ -127,11 +133,13 @@ class Gallery:
             page.close()
             self.context.clear_cookies()
             kept = [{key: value for key, value in one.items() if key != "partitionKey"} for one in cookies]
-            self.context.add_cookies(kept)  # type: ignore[arg-type]  # what cookies() gives, without what it does not take
+            # what cookies() gives, without what it does not take
+            self.context.add_cookies(kept)  # type: ignore[arg-type]
 
 
 def look_at_path(page: Page, path: str, widths: tuple[int, ...]) -> Iterator[Finding]:
-    """One address at these widths and in both themes, as it loads, with all opened, and after its forms were refused."""
+    """One address at these widths and in both themes, as it loads, with all opened, and
+    after its forms were refused."""
     for width in widths:
         page.set_viewport_size({"width": width, "height": HEIGHT})
         page.emulate_media(color_scheme="light")
@@ -161,7 +169,11 @@ def look_at_path(page: Page, path: str, widths: tuple[int, ...]) -> Iterator[Fin
 
 def strip(url: str) -> str:
     """The path of an address."""
-    return url.split("?")[0].split("#")[0].removeprefix("http://").partition("/")[2].strip("/") if "://" in url else url.split("?")[0].strip("/")  # fmt: skip
+    return (
+        url.split("?")[0].split("#")[0].removeprefix("http://").partition("/")[2].strip("/")
+        if "://" in url
+        else url.split("?")[0].strip("/")
+    )
 
 
 @dataclass(frozen=True)
@@ -199,10 +211,12 @@ def weigh(at: Place, page: Page, answer: Response) -> Iterator[Finding]:
     """What a first visit sends: nothing is in the browser's cache."""
     html = len(gzip.compress(answer.body(), 6))
     parts = page.evaluate(
-        "[...document.querySelectorAll('link[rel=stylesheet], link[rel=icon], script[src], img[src]')].map((one) => one.href || one.src)"
+        "[...document.querySelectorAll('link[rel=stylesheet], link[rel=icon], script[src], "
+        "img[src]')].map((one) => one.href || one.src)"
     )
     parts += page.evaluate(
-        "[...document.querySelectorAll('use')].slice(0, 1).map((one) => new URL(one.getAttribute('href'), location).href.split('#')[0])"
+        "[...document.querySelectorAll('use')].slice(0, 1).map((one) => new URL(one.getAttribute('href'), "
+        "location).href.split('#')[0])"
     )
     sizes = {url.rsplit("/", 1)[-1]: size_of(page, url) for url in parts}
     if html > LARGEST_PAGE:

@@ -21,7 +21,8 @@ def path_of(language: str) -> Path:
 
 
 def entries() -> list[polib.POEntry]:
-    """One entry for each message, in their order; with its files, without line numbers, so that few changes touch it."""
+    """One entry for each message, in their order; with its files, without line numbers, so
+    that few changes touch it."""
     found: dict[str, list[Found]] = {}
     for one in messages():
         found.setdefault(one.message, []).append(one)

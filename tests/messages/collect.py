@@ -1,7 +1,7 @@
 """All messages of the product: what templates and code say, as a catalogue lists it. Needs no GNU gettext.
 
-In templates ``translate``, ``blocktranslate`` and ``_("…")``; in code ``gettext``, ``ngettext``, ``lazy_text``, ``lazy_format``, the
-templates of ``Reason`` and ``Message``, and ``message_template``.
+In templates ``translate``, ``blocktranslate`` and ``_("…")``; in code ``gettext``, ``ngettext``, ``lazy_text``,
+``lazy_format``, the templates of ``Reason`` and ``Message``, and ``message_template``.
 """
 
 from __future__ import annotations

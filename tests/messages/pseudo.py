@@ -1,8 +1,8 @@
 """The recorded boxes in a language in which every message is in ⟦brackets⟧: whatever has none is not translated.
 
-``python -m tests.messages.pseudo healthy empty:create_pool`` prints, as JSON, what the pages of one box and one page of another,
-the answers to their forms and the mails about their alerts say without brackets: ``templates``, what templates write
-themselves, and ``values``, sentences that come from code. The process starts in English, as on a box.
+``python -m tests.messages.pseudo healthy empty:create_pool`` prints, as JSON, what the pages of one box and one page of
+another, the answers to their forms and the mails about their alerts say without brackets: ``templates``, what templates
+write themselves, and ``values``, sentences that come from code. The process starts in English, as on a box.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ READ = {"title", "aria-label", "placeholder", "alt", "data-label"}
 NOT_READ = {"script", "style", "pre", "code", "kbd", "textarea"}
 # Names of things that are the same in every language.
 NAMES = re.compile(
-    r"\b(larder|Larder|recorded|ZFS|SMB|NFS|AFP|iSCSI|MTU|Ctrl|Enter|Esc|TB|TiB|GB|GiB|MB|KiB|MiB|C|K|IPv4|IPv6|RAID|UTC|s|x|ms)\b"
+    r"\b(larder|Larder|recorded|ZFS|SMB|NFS|AFP|iSCSI|MTU"
+    r"|Ctrl|Enter|Esc|TB|TiB|GB|GiB|MB|KiB|MiB|C|K|IPv4|IPv6|RAID|UTC|s|x|ms)\b"
 )
 SENTENCE = re.compile(r"[^\W\d_]{2,}[,:;]? [^\W\d_]{2,}")
 
 
 def pseudo(message: str) -> str:
-    """The message in brackets; each of several words with commas and no spaces between them, as ``yesno`` takes them."""
+    """The message in brackets; each of several words with commas and no spaces between
+    them, as ``yesno`` takes them."""
     several = re.fullmatch(r"[^,{%]+(,[^,{% ][^,{%]*)+", message)
     parts = message.split(",") if several else [message]
     return ",".join(f"{OPEN}{part}{CLOSE}" for part in parts)
@@ -161,7 +163,8 @@ class Crawl:
             self.found[kind].add(said)
 
     def open_box(self, box: str, only: str) -> None:
-        """Every page of a box, or only that one, and what its forms answer. The gallery takes back whatever they change."""
+        """Every page of a box, or only that one, and what its forms answer.
+        The gallery takes back whatever they change."""
         from tests.gallery.pages import SIGNED_OUT
 
         samples = self.client.get(f"/gallery/{box}/").json()

@@ -1,4 +1,5 @@
-"""Where code hands over a sentence that somebody reads, and where it would be translated only once: read in the source."""
+"""Where code hands over a sentence that somebody reads, and where it would be translated only
+once: read in the source."""
 
 from __future__ import annotations
 

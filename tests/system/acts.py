@@ -184,7 +184,9 @@ class Acts:
         on = setting.startswith("{") and protocol in json.loads(setting)
         if protocol == "nfs" and not on:
             hosts = "\n".join(protocols.NETWORKS)
-            return self.begun(self.visitor.post(f"/shares/{key}/nfs/", hosts=hosts, write="on", sync="on", everybody_as=""))  # fmt: skip
+            return self.begun(
+                self.visitor.post(f"/shares/{key}/nfs/", hosts=hosts, write="on", sync="on", everybody_as="")
+            )
         before = self.newest_job()
         answer = sharing.click(self.visitor, self.appliance, dataset, "off" if on else "on", protocol)
         assert answer.status < 500, answer.words

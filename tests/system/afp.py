@@ -1,7 +1,8 @@
 """A small AFP client for tests: what an older Mac does with a server, and no more.
 
-The sessions are DSI over TCP, the login is DHX2 (a Diffie-Hellman exchange, then CAST-128, which openssl does here), and
-files are read and written by fork. Sources: Apple's "Apple Filing Protocol Reference", netatalk's ``uams_dhx2_pam.c``.
+The sessions are DSI over TCP, the login is DHX2 (a Diffie-Hellman exchange, then CAST-128, which openssl
+does here), and files are read and written by fork. Sources: Apple's "Apple Filing Protocol Reference",
+netatalk's ``uams_dhx2_pam.c``.
 """
 
 from __future__ import annotations

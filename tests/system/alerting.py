@@ -13,13 +13,25 @@ from tests.visitor import Visitor, create_pool, disk_paths
 
 SETTINGS = "/var/lib/larder/settings.sqlite3"
 INVENTORY = "/run/larder/inventory/inventory.sqlite3"
-ASK = "import json, sqlite3, sys; print(json.dumps(sqlite3.connect(sys.argv[1], timeout=20).execute(sys.argv[2]).fetchall()))"
+ASK = (
+    "import json, sqlite3, sys; print(json.dumps(sqlite3.connect(sys.argv[1], "
+    "timeout=20).execute(sys.argv[2]).fetchall()))"
+)
 DO = "import sqlite3, sys; base = sqlite3.connect(sys.argv[1], timeout=20); base.execute(sys.argv[2]); base.commit()"
 MAIL = {
-    "preset": "own", "host": HOST, "security": "none", "user": "", "sender": "box@example.org", "critical": "anna@example.org",
-    "warning": "anna@example.org", "notice": "anna@example.org", "quiet_from": 0, "quiet_to": 0,
-    "webhook": "", "password": "",
-}  # fmt: skip
+    "preset": "own",
+    "host": HOST,
+    "security": "none",
+    "user": "",
+    "sender": "box@example.org",
+    "critical": "anna@example.org",
+    "warning": "anna@example.org",
+    "notice": "anna@example.org",
+    "quiet_from": 0,
+    "quiet_to": 0,
+    "webhook": "",
+    "password": "",
+}
 
 
 def tell(visitor: Visitor, box: Mailbox, **other: object) -> None:
@@ -53,7 +65,10 @@ def arrived(box: Mailbox, words: str, count: int = 1) -> None:
 def make_tank(appliance: Machine) -> None:
     """A raidz2 with something in it, made by hand."""
     create_pool(appliance, "-f", "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; "
+        "zpool sync tank"
+    )
 
 
 def guid_of(appliance: Machine, bay: int, pool: str = "tank") -> str:
@@ -81,13 +96,31 @@ def ask_disks(appliance: Machine) -> None:
 
     No more than that: a reading that is half an hour old is an alert of its own.
     """
-    appliance.run("python3", "-c", DO, INVENTORY, "update inventory_source set checked = datetime('now', '-6 minutes') where name = 'temperatures'")  # fmt: skip
+    appliance.run(
+        "python3",
+        "-c",
+        DO,
+        INVENTORY,
+        "update inventory_source set checked = datetime('now', '-6 minutes') where name = 'temperatures'",
+    )
 
 
 def hasten(appliance: Machine) -> None:
     """What waits for its end to last, and what waits to be sent again, has waited for long."""
-    appliance.run("python3", "-c", DO, SETTINGS, "update larder_alerts_alert set gone = '2020-01-01 00:00:00' where gone is not null")  # fmt: skip
-    appliance.run("python3", "-c", DO, SETTINGS, "update larder_alerts_message set next_try = '2020-01-01 00:00:00' where state = 'waiting'")  # fmt: skip
+    appliance.run(
+        "python3",
+        "-c",
+        DO,
+        SETTINGS,
+        "update larder_alerts_alert set gone = '2020-01-01 00:00:00' where gone is not null",
+    )
+    appliance.run(
+        "python3",
+        "-c",
+        DO,
+        SETTINGS,
+        "update larder_alerts_message set next_try = '2020-01-01 00:00:00' where state = 'waiting'",
+    )
 
 
 def begin(appliance: Machine, box: Mailbox) -> int:
@@ -105,7 +138,10 @@ def begin(appliance: Machine, box: Mailbox) -> int:
 
 def each_once(appliance: Machine, box: Mailbox, since: int, *kinds: str) -> None:
     """Since then these kinds, each once, were all that was told; each by one mail, and its end by one more."""
-    rows = ask(appliance, f"select kind, summary, state from larder_alerts_alert where id > {since} and severity != 'notice' order by id")  # fmt: skip
+    rows = ask(
+        appliance,
+        f"select kind, summary, state from larder_alerts_alert where id > {since} and severity != 'notice' order by id",
+    )
     assert sorted(row[0] for row in rows) == sorted(kinds), rows
     for _kind, summary, state in rows:
         assert state == "cleared", rows

@@ -48,9 +48,9 @@ while time.monotonic() < until and os.getppid() == parent:
 sys.exit("the line never came")
 """
 
-# Waits for the next job of the agent, and says so when this part of the usual duration of one of its steps has passed: of the
-# one at this place between the first (0) and the last (1), or below 0 of reading the facts before them. Usual is the median
-# of what that step of such jobs has taken on this box, else of all steps, else half a second.
+# Waits for the next job of the agent, and says so when this part of the usual duration of one of its steps has passed:
+# of the one at this place between the first (0) and the last (1), or below 0 of reading the facts before them. Usual is
+# the median of what that step of such jobs has taken on this box, else of all steps, else half a second.
 WITHIN = """
 import datetime, glob, json, os, statistics, sys, time
 part, place, folder = float(sys.argv[1]), float(sys.argv[2]), "/var/lib/larder-agent/journal"
@@ -98,8 +98,8 @@ while os.getppid() == parent:
             sys.exit()
     time.sleep(0.01)
 """
-# What the process of a job has written into its journal: whoever settles a job begins with a line that is empty, or that ends a
-# half-written one. The clocks of an emulated box drift by seconds, so the times of the lines do not tell.
+# What the process of a job has written into its journal: whoever settles a job begins with a line that is empty, or
+# that ends a half-written one. The clocks of an emulated box drift by seconds, so the times of the lines do not tell.
 BEFORE_THE_END_OF_ITS_PROCESS = """
 import json, sys
 for line in open(f"/var/lib/larder-agent/journal/{sys.argv[1]}.jsonl", "rb").read().splitlines():

@@ -1,5 +1,5 @@
-"""What the fault run makes fail, hang and answer nonsense: tools, daemons, files and databases from outside, and every part of
-the background work from inside (``faulty_worker.py``)."""
+"""What the fault run makes fail, hang and answer nonsense: tools, daemons, files and databases from outside, and every
+part of the background work from inside (``faulty_worker.py``)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ExecStart=/opt/larder/venv/bin/python {SCRIPT}
 QUICK_WATCHDOG = "WatchdogSec=40\nTimeoutAbortSec=5\n"
 
 # --- parts of the background work -----------------------------------------------------------------------------------
-# Each of these is made to fail: a few at a time that have nothing to do with each other, each of which has to be told. The
-# others have a fault of their own below, or elsewhere:
+# Each of these is made to fail: a few at a time that have nothing to do with each other, each of which has to be told.
+# The others have a fault of their own below, or elsewhere:
 ELSEWHERE = {
     "zfs": "test_troubles: without_the_zfs_module",
     "pools-before": "is asked for only where pools cannot be read, and then reads the database alone",
@@ -47,13 +47,31 @@ GROUPS = (
 )
 PARTS = tuple(name for group in GROUPS for name in group)
 UPKEEP = ("upkeep-copy", "upkeep-jobs", "upkeep-sessions")
-# What has its own limit of time: stages, which hold up the clock, and the threads that it starts. Mail has a test of its own.
+# What has its own limit of time: stages, which hold up the clock, and the threads that it starts.
+# Mail has a test of its own.
 THAT_MAY_HANG = tuple(name for name in PARTS if name.startswith(("tick-", "run-")) and name != "run-mail")
 # What is read again and again, and what is not read while a part fails.
 READINGS = {
-    "pools", "activities", "properties", "datasets", "snapshots", "disks", "bays", "services", "shares", "accounts", "groups",
-    "edits", "smb-policy", "addresses", "reports", "remotes", "receivers", "imports", "targets",
-}  # fmt: skip
+    "pools",
+    "activities",
+    "properties",
+    "datasets",
+    "snapshots",
+    "disks",
+    "bays",
+    "services",
+    "shares",
+    "accounts",
+    "groups",
+    "edits",
+    "smb-policy",
+    "addresses",
+    "reports",
+    "remotes",
+    "receivers",
+    "imports",
+    "targets",
+}
 SMART = {"temperatures", "sleep", "latency", "caching"}
 HOLDS_UP = {
     "pools": {"activities", "reports"},
@@ -75,15 +93,16 @@ def going_on(group: Iterable[str]) -> set[str]:
     return (READINGS | SMART | {"alerts"}) - set(group).union(*(HOLDS_UP.get(name, set()) for name in group))
 
 
-# What shows that the rest goes on: a pool that loses a disk, smartd that ends where pools cannot be read, and where nothing
-# can be stored, what is told afterwards.
+# What shows that the rest goes on: a pool that loses a disk, smartd that ends where pools cannot be read, and where
+# nothing can be stored, what is told afterwards.
 Proof = Literal["pool", "smartd", "afterwards"]
 
 
 # --- what surrounds Larder ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Fault:
-    """``begin`` and ``end`` are scripts inside; ``kind`` and ``subject`` the one alert that comes of it, empty for none."""
+    """``begin`` and ``end`` are scripts inside; ``kind`` and ``subject`` the one alert that
+    comes of it, empty for none."""
 
     name: str
     begin: str
@@ -162,49 +181,94 @@ DAMAGE = (
     " dd if=/dev/urandom of=$file bs=4096 count=$(($(stat -c %s $file) / 4096)) conv=notrunc status=none; done"
 )
 MEND = (
-    f"systemctl stop larder-worker larder-web; rm -f {RUN}/inventory.sqlite3*; cp -a /run/kept/inventory.sqlite3* {RUN}/;"
+    f"systemctl stop larder-worker larder-web; rm -f {RUN}/inventory.sqlite3*; cp -a "
+    f"/run/kept/inventory.sqlite3* {RUN}/;"
     " rm -rf /run/kept; systemctl start larder-worker larder-web"
 )
 SPOOL = "/var/spool/larder/events"
 REDIS, AGENT = ("source.stopped", "tick-jobs"), ("source.stopped", "temperatures")
 # A few at a time that have nothing to do with each other, and what shows meanwhile that the rest goes on.
 FAULTS: tuple[tuple[Proof, tuple[Fault, ...]], ...] = (
-    ("pool", (
-        odd("lsblk", "fails"), odd("ip", "answers nonsense"), odd("systemctl", "hangs"), odd("zpool get", "fails"), odd("zfs list", "answers nonsense"),
-    )),
-    ("pool", (
-        Fault("smartd ends", *service("smartmontools"), "service.smartd", "smartmontools.service"),
-        Fault("ZED ends", *service("zfs-zed"), "service.zed", "zfs-zed.service"),
-        Fault("Samba ends", *service("smbd"), "service.shares", "smbd.service"),
-        Fault("the NFS server ends", *service("nfs-server"), "service.shares", "nfs-server.service"),
-        Fault("nginx ends", *service("nginx"), "service.pages", "nginx.service"),
-        Fault("the pages' process ends", "systemctl kill -s KILL larder-web || true", "true"),
-    )),
-    ("smartd", (
-        odd("zpool status", "fails"),
-        Fault("Redis ends", *service("redis-server@larder"), *REDIS),
-        Fault("the spool cannot be read", f"chmod 000 {SPOOL}", f"chmod 770 {SPOOL}", "source.stopped", "tick-events"),
-    )),
-    ("pool", (
-        odd("lsblk", "answers nonsense"), odd("ip", "hangs"), odd("systemctl", "fails"), odd("zpool get", "answers nonsense"), odd("zfs list", "hangs"),
-        Fault("the agent is away", *service("larder-agent.socket larder-agent.service"), *AGENT),
-    )),
-    ("smartd", (
-        odd("zpool status", "hangs"),
-        Fault("Redis hangs", *signal("redis-server@larder"), *REDIS),
-        Fault("an event is nonsense", f"echo nonsense > {SPOOL}/nonsense.json; chown larder: {SPOOL}/nonsense.json", "true"),
-    )),
-    ("pool", (
-        odd("lsblk", "hangs"), odd("ip", "fails"), odd("systemctl", "answers nonsense"), odd("zpool get", "hangs"), odd("zfs list", "fails"),
-        Fault("the agent hangs", *signal("larder-agent.service"), *AGENT),
-    )),
-    ("smartd", (
-        odd("zpool status", "answers nonsense"),
-        Fault("Redis answers nonsense", *somebody_else("redis-server@larder", "/run/redis-larder/redis.sock"), *REDIS),
-    )),
+    (
+        "pool",
+        (
+            odd("lsblk", "fails"),
+            odd("ip", "answers nonsense"),
+            odd("systemctl", "hangs"),
+            odd("zpool get", "fails"),
+            odd("zfs list", "answers nonsense"),
+        ),
+    ),
+    (
+        "pool",
+        (
+            Fault("smartd ends", *service("smartmontools"), "service.smartd", "smartmontools.service"),
+            Fault("ZED ends", *service("zfs-zed"), "service.zed", "zfs-zed.service"),
+            Fault("Samba ends", *service("smbd"), "service.shares", "smbd.service"),
+            Fault("the NFS server ends", *service("nfs-server"), "service.shares", "nfs-server.service"),
+            Fault("nginx ends", *service("nginx"), "service.pages", "nginx.service"),
+            Fault("the pages' process ends", "systemctl kill -s KILL larder-web || true", "true"),
+        ),
+    ),
+    (
+        "smartd",
+        (
+            odd("zpool status", "fails"),
+            Fault("Redis ends", *service("redis-server@larder"), *REDIS),
+            Fault(
+                "the spool cannot be read", f"chmod 000 {SPOOL}", f"chmod 770 {SPOOL}", "source.stopped", "tick-events"
+            ),
+        ),
+    ),
+    (
+        "pool",
+        (
+            odd("lsblk", "answers nonsense"),
+            odd("ip", "hangs"),
+            odd("systemctl", "fails"),
+            odd("zpool get", "answers nonsense"),
+            odd("zfs list", "hangs"),
+            Fault("the agent is away", *service("larder-agent.socket larder-agent.service"), *AGENT),
+        ),
+    ),
+    (
+        "smartd",
+        (
+            odd("zpool status", "hangs"),
+            Fault("Redis hangs", *signal("redis-server@larder"), *REDIS),
+            Fault(
+                "an event is nonsense",
+                f"echo nonsense > {SPOOL}/nonsense.json; chown larder: {SPOOL}/nonsense.json",
+                "true",
+            ),
+        ),
+    ),
+    (
+        "pool",
+        (
+            odd("lsblk", "hangs"),
+            odd("ip", "fails"),
+            odd("systemctl", "answers nonsense"),
+            odd("zpool get", "hangs"),
+            odd("zfs list", "fails"),
+            Fault("the agent hangs", *signal("larder-agent.service"), *AGENT),
+        ),
+    ),
+    (
+        "smartd",
+        (
+            odd("zpool status", "answers nonsense"),
+            Fault(
+                "Redis answers nonsense", *somebody_else("redis-server@larder", "/run/redis-larder/redis.sock"), *REDIS
+            ),
+        ),
+    ),
     ("afterwards", (Fault("the inventory is damaged", DAMAGE, MEND, "records.failing", "inventory"),)),
-    ("afterwards", (Fault("the inventory is locked", *locked(f"{RUN}/inventory.sqlite3"), "records.failing", "inventory"),)),
-)  # fmt: skip
+    (
+        "afterwards",
+        (Fault("the inventory is locked", *locked(f"{RUN}/inventory.sqlite3"), "records.failing", "inventory"),),
+    ),
+)
 
 
 @contextmanager

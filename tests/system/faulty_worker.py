@@ -1,7 +1,9 @@
-"""The worker as it is, whose parts can be made to fail or hang one by one; a test starts it inside, in the worker's place.
+"""The worker as it is, whose parts can be made to fail or hang one by one; a test starts it
+inside, in the worker's place.
 
-A file beside this one that is named after a part (``appliance/alerts/sources.py``) says what becomes of that part. The clocks run
-faster, so that a run of all parts takes minutes: readings and alert rules are due after seconds, and waits are short.
+A file beside this one that is named after a part (``appliance/alerts/sources.py``) says what becomes of that
+part. The clocks run faster, so that a run of all parts takes minutes: readings and alert rules are due after
+seconds, and waits are short.
 """
 
 from __future__ import annotations

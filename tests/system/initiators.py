@@ -31,7 +31,8 @@ def portal(appliance: Machine) -> str:
 def disk_url(
     appliance: Machine, name: str, *, user: str = "", secret: str = "", back: tuple[str, str] = ("", "")
 ) -> str:
-    """The address of a volume’s disk, as libiscsi takes it. Secrets of tests have plain signs alone: none is encoded."""
+    """The address of a volume’s disk, as libiscsi takes it.
+    Secrets of tests have plain signs alone: none is encoded."""
     who = f"{user}%{secret}@" if user else ""
     mutual = f"?target_user={back[0]}&target_password={back[1]}" if back[0] else ""
     return f"iscsi://{who}{portal(appliance)}/{PREFIX}{name}/0{mutual}"
@@ -50,8 +51,8 @@ def inquiry(url: str, *words: str, initiator: str = INITIATOR) -> tuple[int, str
 
 @dataclass(frozen=True)
 class Conformance:
-    """How many tests of a family of libiscsi's conformance tests ran, which failed, what was said, and by the names of those
-    that passed over something what it was: the tool counts them as passed."""
+    """How many tests of a family of libiscsi's conformance tests ran, which failed, what was said, and by the names of
+    those that passed over something what it was: the tool counts them as passed."""
 
     ran: int
     failed: frozenset[str]
@@ -82,8 +83,8 @@ def capacity(url: str) -> str:
     return said
 
 
-# Logs in and then only answers what the box asks from time to time, as an idle computer does; without answers LIO ends the
-# session after 45 seconds. A line of its input has it say how large the disk is by now. Ends with its input.
+# Logs in and then only answers what the box asks from time to time, as an idle computer does; without answers LIO ends
+# the session after 45 seconds. A line of its input has it say how large the disk is by now. Ends with its input.
 IDLE = """
 import ctypes, select, sys
 from tests.system.iscsi_disk import NORMAL, Disk, library

@@ -71,7 +71,8 @@ class Disk:
         )
 
     def flush(self) -> None:
-        """Have everything that was written so far made lasting, as fsync of a file on the disk does. Raises DiskError."""
+        """Have everything that was written so far made lasting, as fsync of a file on the disk does.
+        Raises DiskError."""
         self.carried_out(library().iscsi_synchronizecache10_sync(self.session, 0, 0, 0, 0, 0))
 
     def read(self, block: int) -> bytes:

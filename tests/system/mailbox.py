@@ -1,4 +1,5 @@
-"""A mail server of the test, outside of the appliance: takes mail, refuses it, answers "later", or says nothing at all."""
+"""A mail server of the test, outside of the appliance: takes mail, refuses it, answers
+"later", or says nothing at all."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ HOST = "10.0.2.2"  # this machine, as QEMU's user network shows it to the applia
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
-    """``mode``: take, refuse (550), greylist (451), hang, nonsense, drop (closes after the mail, without an answer), curt
-    (closes after its answer), login (535).
+    """``mode``: take, refuse (550), greylist (451), hang, nonsense, drop (closes after the mail, without an answer),
+    curt (closes after its answer), login (535).
 
-    With a certificate (a file of key and certificate) it offers STARTTLS, or speaks TLS from the first word on (``tls``),
-    and to sign in after that.
+    With a certificate (a file of key and certificate) it offers STARTTLS, or speaks TLS from the first word on
+    (``tls``), and to sign in after that.
     """
 
     daemon_threads = True
@@ -66,12 +67,35 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     Python switches on from 3.13).
     """
     key, public, both = folder / "mail.key", folder / "mail.crt", folder / "mail.pem"
-    more = ("basicConstraints=critical,CA:TRUE", "keyUsage=critical,digitalSignature,keyCertSign", f"subjectAltName=DNS:localhost,IP:{HOST}")  # fmt: skip
+    more = (
+        "basicConstraints=critical,CA:TRUE",
+        "keyUsage=critical,digitalSignature,keyCertSign",
+        f"subjectAltName=DNS:localhost,IP:{HOST}",
+    )
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", public, "-days", "3650",
-         "-config", "/dev/stdin", "-subj", "/CN=mail of a test", *(word for one in more for word in ("-addext", one))],
-        check=True, capture_output=True, input=b"[req]\ndistinguished_name=name\n[name]\n",
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            public,
+            "-days",
+            "3650",
+            "-config",
+            "/dev/stdin",
+            "-subj",
+            "/CN=mail of a test",
+            *(word for one in more for word in ("-addext", one)),
+        ],
+        check=True,
+        capture_output=True,
+        input=b"[req]\ndistinguished_name=name\n[name]\n",
+    )
     both.write_text(key.read_text() + public.read_text())
     return both, public
 

@@ -12,10 +12,25 @@ from deploy.image.machine import Machine, MachineError, wait_for
 from tests.visitor import Answer, Visitor
 
 SMALL: dict[str, Any] = {
-    "answered": 1, "title": "Measured", "layouts": ["stripe"], "ashifts": [12], "workloads": ["seq-write"], "partitions": ["whole"],
-    "recordsizes": [131072], "compressions": ["off"], "dedups": ["False"], "syncs": ["standard"], "compressible": 0,
-    "size": "96 MiB", "repeats": 2, "seconds": 2, "warmups": 0, "writers": 1, "aside": "on", "fills": [25],
-}  # fmt: skip
+    "answered": 1,
+    "title": "Measured",
+    "layouts": ["stripe"],
+    "ashifts": [12],
+    "workloads": ["seq-write"],
+    "partitions": ["whole"],
+    "recordsizes": [131072],
+    "compressions": ["off"],
+    "dedups": ["False"],
+    "syncs": ["standard"],
+    "compressible": 0,
+    "size": "96 MiB",
+    "repeats": 2,
+    "seconds": 2,
+    "warmups": 0,
+    "writers": 1,
+    "aside": "on",
+    "fills": [25],
+}
 ENDS = (">done<", ">stopped<", ">paused<")
 
 

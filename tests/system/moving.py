@@ -85,7 +85,8 @@ def done(visitor: Visitor, review: Answer, **typed: object) -> str:
 def disk_key(visitor: Visitor, serial: str) -> str:
     """The key of a disk's page, once the disk is known."""
     link = re.compile(rf'/disks/([^/"]*{re.escape(serial)}[^/"]*)/')
-    # Right after it was plugged in, the kernel knows its serial number and udev has not yet made the link that names it.
+    # Right after it was plugged in, the kernel knows its serial number and udev has not yet
+    # made the link that names it.
     found = wait_for(f"the page of {serial}", lambda: link.search(visitor.get("/disks/").text), timeout=60)
     return str(found[1])
 

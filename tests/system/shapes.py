@@ -47,7 +47,10 @@ def page_of(appliance: Machine, pool: str) -> str:
 
 def by_id(appliance: Machine, serial: str) -> str:
     """The stable path by which Larder knows the disk with this serial number."""
-    code = "import json,sys; from appliance.disks import inventory; print(json.dumps([[d.serial, d.path] for d in inventory.read_disks(())]))"  # fmt: skip
+    code = (
+        "import json,sys; from appliance.disks import inventory; print(json.dumps([[d.serial, d.path] for d in "
+        "inventory.read_disks(())]))"
+    )
     found = dict(json.loads(appliance.run("/opt/larder/venv/bin/python", "-I", "-c", code)))
     return str(found[serial])
 
@@ -59,7 +62,8 @@ def disk_link(machine: Machine, serial: str) -> str:
 
 
 def import_pool(machine: Machine, pool: str, *options: str) -> None:
-    """Import a pool by hand, once its disks have been found; the link of a disk is there before that of its partition."""
+    """Import a pool by hand, once its disks have been found; the link of a disk is there
+    before that of its partition."""
     found = ("zpool", "import", "-d", "/dev/disk/by-id")
     wait_for(f"{pool} to be found", lambda: f"pool: {pool}\n" in machine.run(*found, check=False), timeout=60)
     machine.run(*found, *options, pool)
@@ -67,7 +71,9 @@ def import_pool(machine: Machine, pool: str, *options: str) -> None:
 
 def chosen(path: str, *disks: str, **answers: str) -> str:
     """The address of the review after these disks were chosen on a page of ``add``."""
-    query = "&".join([*(f"disks={quote(disk)}" for disk in disks), *(f"{key}={value}" for key, value in answers.items())])  # fmt: skip
+    query = "&".join(
+        [*(f"disks={quote(disk)}" for disk in disks), *(f"{key}={value}" for key, value in answers.items())]
+    )
     return f"{path}?answered=yes&{query}"
 
 

@@ -43,7 +43,8 @@ def key_of(appliance: Machine, dataset: str) -> str:
 
 
 def set_share(visitor: Visitor, appliance: Machine, dataset: str, *, write: str = "", **answers: object) -> str:
-    """Answer the form behind the switch of SMB, ``write`` being who may change the files; what its job said at the end."""
+    """Answer the form behind the switch of SMB, ``write`` being who may change the files;
+    what its job said at the end."""
     if write:
         answers[f"user-{write}"] = "change"
     path = f"/folders/{key_of(appliance, dataset)}/share/"
@@ -80,7 +81,7 @@ def switch_of(visitor: Visitor, page: str) -> str:
 def wait_for_switch(visitor: Visitor, appliance: Machine, dataset: str, word: str) -> None:
     """Until the folder's page says that its switch of SMB is so: ``on`` or ``off``."""
     page = f"/folders/{key_of(appliance, dataset)}/"
-    wait_for(f"the switch of {dataset} to be {word}", lambda: switch_of(visitor, page) == word, timeout=90, every=0.2)  # fmt: skip
+    wait_for(f"the switch of {dataset} to be {word}", lambda: switch_of(visitor, page) == word, timeout=90, every=0.2)
 
 
 class Client:

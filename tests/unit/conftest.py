@@ -15,7 +15,8 @@ from appliance.system import paths
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import mountpoints
 
-# The same examples in every run: what fails here fails everywhere. Others are looked for with --hypothesis-profile=explore.
+# The same examples in every run: what fails here fails everywhere.
+# Others are looked for with --hypothesis-profile=explore.
 settings.register_profile(
     "unit",
     max_examples=60,

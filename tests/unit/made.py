@@ -35,7 +35,8 @@ def recorded_text(name: str) -> str:
 
 
 def samba_knows(known: Collection[str], argv: list[str]) -> str:
-    """What smbclient 4.22 answers to these ``tcon`` commands where Samba has the shares of ``known`` and gives none to a guest."""
+    """What smbclient 4.22 answers to these ``tcon`` commands where Samba has the shares of ``known``
+    and gives none to a guest."""
     if argv[0] != "smbclient":
         return ""
     asked = re.findall(r'tcon "([^"]*)"', argv[-1])

@@ -77,7 +77,10 @@ VOLUMES_BELOW = [
 @pytest.mark.parametrize(("folders", "volumes", "named"), VOLUMES_BELOW)
 def test_lock_and_unlock_name_volumes_too(folders, volumes, named):
     def found(**changes: Any) -> Facts:
-        disks = [encrypted(f"tank/a/disk{n}", kind="volume", mountpoint="", **{**changes, "mounted": False}) for n in range(volumes)]  # fmt: skip
+        disks = [
+            encrypted(f"tank/a/disk{n}", kind="volume", mountpoint="", **{**changes, "mounted": False})
+            for n in range(volumes)
+        ]
         return box(*family(folders, **changes), *disks)
 
     assert checked_plan(of(LockDataset), found()).summary.startswith(f"{named} cannot be read until")
@@ -88,7 +91,9 @@ def test_lock_and_unlock_name_volumes_too(folders, volumes, named):
 @pytest.mark.parametrize("act", [LockDataset, UnlockDataset])
 def test_a_volume_with_a_key_of_its_own_is_named_alone(act):
     locked = act is UnlockDataset
-    one = encrypted("tank/a", kind="volume", mounted=False, mountpoint="", **({"key_status": "unavailable"} if locked else {}))  # fmt: skip
+    one = encrypted(
+        "tank/a", kind="volume", mounted=False, mountpoint="", **({"key_status": "unavailable"} if locked else {})
+    )
     operation = UnlockDataset(dataset="tank/a") if locked else of(LockDataset)
     assert checked_plan(operation, box(one)).summary.startswith("tank/a can")
 
@@ -101,7 +106,18 @@ def test_the_folder_below_one_that_is_not_mounted_itself_is_named():
 
 def test_unlock_of_all_calls_volumes_volumes():
     kinds = ["volume", "filesystem", "volume"]
-    roots = [dataset(f"tank/v{n}", kind=kind, encryption="aes-256-gcm", encryption_root=f"tank/v{n}", key_format="passphrase", key_status="unavailable", mounted=False) for n, kind in enumerate(kinds)]  # fmt: skip
+    roots = [
+        dataset(
+            f"tank/v{n}",
+            kind=kind,
+            encryption="aes-256-gcm",
+            encryption_root=f"tank/v{n}",
+            key_format="passphrase",
+            key_status="unavailable",
+            mounted=False,
+        )
+        for n, kind in enumerate(kinds)
+    ]
     names = tuple(one.name for one in roots)
     assert (
         "on 1 folder and 2 volumes that are locked, and" in checked_plan(UnlockAll(datasets=names), box(*roots)).summary
@@ -110,17 +126,35 @@ def test_unlock_of_all_calls_volumes_volumes():
 
 @pytest.mark.parametrize(("count", "named"), [(1, "on tank/v0, and"), (2, "on 2 locked folders, and")])
 def test_unlock_of_all_names_the_only_one(count, named):
-    roots = [dataset(f"tank/v{n}", encryption="aes-256-gcm", encryption_root=f"tank/v{n}", key_format="passphrase", key_status="unavailable", mounted=False) for n in range(count)]  # fmt: skip
+    roots = [
+        dataset(
+            f"tank/v{n}",
+            encryption="aes-256-gcm",
+            encryption_root=f"tank/v{n}",
+            key_format="passphrase",
+            key_status="unavailable",
+            mounted=False,
+        )
+        for n in range(count)
+    ]
     assert named in checked_plan(UnlockAll(datasets=tuple(one.name for one in roots)), box(*roots)).summary
 
 
-@pytest.mark.parametrize(("below", "said"), [(0, "with its snap"), (1, "with the one below it, its snap"), (2, "with 2 below it, its snap")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("below", "said"), [(0, "with its snap"), (1, "with the one below it, its snap"), (2, "with 2 below it, its snap")]
+)
 def test_rename_counts_what_is_below(below, said):
     found = box(*(dataset(name) for name in ["tank/a", *(f"tank/a/{number}" for number in range(below))]))
     assert said in checked_plan(of(RenameDataset, parent="tank", name="b"), found).summary
 
 
-@pytest.mark.parametrize(("held", "said"), [(1, "Protected from deletion: tank/a@0."), (2, "Protected from deletion: 2 of its snapshots, for example tank/a@0.")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (1, "Protected from deletion: tank/a@0."),
+        (2, "Protected from deletion: 2 of its snapshots, for example tank/a@0."),
+    ],
+)
 def test_protected_snapshots_are_counted(held, said):
     one = dataset("tank/a")
     detail = DatasetDetail(one.name, one.guid, 5, held=tuple(f"tank/a@{n}" for n in range(held)))
@@ -179,7 +213,9 @@ def test_errors_that_could_not_be_repaired_are_counted(count, said):
     assert health.of_pool(replace(TANK, errors=count), str).meaning.startswith(said)
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "No errors were left."), (1, "1 error was left."), (2, "2 errors were left.")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "No errors were left."), (1, "1 error was left."), (2, "2 errors were left.")]
+)
 def test_errors_that_a_scan_left_are_counted(count, said):
     assert history.noted_words("scan done", "The scrub ended.", f"errors={count}").endswith(said)
 
@@ -248,5 +284,7 @@ def test_plans_for_a_volume_speak_neither_of_files_nor_of_folders(name):
 
 
 def test_rollback_of_a_volume_that_failed_speaks_of_no_files():
-    hints = [OPERATIONS["roll back"].recovery_hint("rollback", volume(facts(*map(snap, some)))) for some in ([1, 2], [1])]  # fmt: skip
+    hints = [
+        OPERATIONS["roll back"].recovery_hint("rollback", volume(facts(*map(snap, some)))) for some in ([1, 2], [1])
+    ]
     assert not any("file" in hint for hint in hints)

@@ -111,6 +111,9 @@ def test_cut_list_is_found(code):
     assert [*silent_cuts(code)]
 
 
-@pytest.mark.parametrize("code", ["names_text(names, 5)", '", ".join(names)', '", ".join(name[:80] for name in names)', '"/".join(parts[:2])'])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    ["names_text(names, 5)", '", ".join(names)', '", ".join(name[:80] for name in names)', '"/".join(parts[:2])'],
+)
 def test_whole_list_is_no_cut_list(code):
     assert [*silent_cuts(code)] == []

@@ -168,8 +168,8 @@ def test_the_search_finds_arrows_and_shells():
 
 
 # --- packages -----------------------------------------------------------------------------------------------------
-# What each package of the appliance may import of the others. The ground (the modules at the top, facts, system) is open
-# to all. No two packages import each other.
+# What each package of the appliance may import of the others.
+# The ground (the modules at the top, facts, system) is open to all. No two packages import each other.
 GROUND = {"facts", "system"}
 MAY_IMPORT = {
     "agent": {
@@ -298,10 +298,39 @@ def test_what_tests_import_inside_the_appliance_is_there(file, line):
 PROGRAM = [path for paths in CODE.values() for path in paths if "migrations" not in path.parts]
 # Words that say nothing of what a module holds.
 SAYS_NOTHING = {
-    "again", "around", "against", "beside", "below", "care", "past", "ways", "why", "known", "named", "noticed", "every",
-    "turns", "letters", "reach", "edits", "after", "ground", "honesty", "claims", "overdue", "present", "recorded",
-    "changes", "pace", "details", "walk", "utils", "common", "misc", "helpers",
-}  # fmt: skip
+    "again",
+    "around",
+    "against",
+    "beside",
+    "below",
+    "care",
+    "past",
+    "ways",
+    "why",
+    "known",
+    "named",
+    "noticed",
+    "every",
+    "turns",
+    "letters",
+    "reach",
+    "edits",
+    "after",
+    "ground",
+    "honesty",
+    "claims",
+    "overdue",
+    "present",
+    "recorded",
+    "changes",
+    "pace",
+    "details",
+    "walk",
+    "utils",
+    "common",
+    "misc",
+    "helpers",
+}
 # Nouns of the field that end like a gerund, and what is said of something else.
 NOUNS = {"caching", "formatting", "housekeeping", "listing", "masking", "paging", "sharing", "staging"}
 ADJECTIVES = {"failing", "pending"}

@@ -1,4 +1,5 @@
-"""What holds for every template and script: disclosures show that they open, htmx evaluates nothing, scripts stay small."""
+"""What holds for every template and script: disclosures show that they open, htmx evaluates
+nothing, scripts stay small."""
 
 from __future__ import annotations
 

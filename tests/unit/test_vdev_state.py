@@ -19,7 +19,13 @@ HOME = ROOT / "appliance/facts/vdev_state.py"
 def listed_states(source: str) -> Iterator[set[str]]:
     """The states in each set, list, tuple or dict that is written out, where there are two or more."""
     for node in ast.walk(ast.parse(source)):
-        parts = node.elts if isinstance(node, ast.Set | ast.List | ast.Tuple) else node.keys if isinstance(node, ast.Dict) else ()  # fmt: skip
+        parts = (
+            node.elts
+            if isinstance(node, ast.Set | ast.List | ast.Tuple)
+            else node.keys
+            if isinstance(node, ast.Dict)
+            else ()
+        )
         words = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
         if len(found := words & set(vdev_state.STATES)) >= 2:
             yield found

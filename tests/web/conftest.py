@@ -1,4 +1,5 @@
-"""Web tests: both databases in memory, every place of the appliance in a folder of the test's own, no process, no Redis."""
+"""Web tests: both databases in memory, every place of the appliance in a folder of the test's
+own, no process, no Redis."""
 
 from __future__ import annotations
 
@@ -211,7 +212,8 @@ copy_box = Copied(write_box)
 
 @pytest.fixture
 def box(calm: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended; what is sent to the queue."""
+    """The recorded box, with one job that failed, a replacement that has begun and a sweep that has ended;
+    what is sent to the queue."""
     copy_box()
     return calm
 

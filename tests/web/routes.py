@@ -271,9 +271,21 @@ ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 CLOSED = [route for route in ROUTES if route.name not in OPEN_TO_ALL]
 CHANGING = [route for route in ROUTES if "POST" in route.methods and route.name != "setup"]
 # Parametrizes a test.
-pages = pytest.mark.parametrize("route", [route for route in ROUTES if "GET" in route.methods and route.name != "setup"], ids=str)  # fmt: skip
+pages = pytest.mark.parametrize(
+    "route", [route for route in ROUTES if "GET" in route.methods and route.name != "setup"], ids=str
+)
 # Where an address given in a form must never lead.
 ELSEWHERE = [
-    "https://evil.example/", "//evil.example/", "/\\evil.example/", "///evil.example", "/\t/evil.example", "\\/evil.example",
-    "javascript:alert(1)", "http:evil", "evil", "/\n/evil.example", "data:text/html,x", " //evil.example",
-]  # fmt: skip
+    "https://evil.example/",
+    "//evil.example/",
+    "/\\evil.example/",
+    "///evil.example",
+    "/\t/evil.example",
+    "\\/evil.example",
+    "javascript:alert(1)",
+    "http:evil",
+    "evil",
+    "/\n/evil.example",
+    "data:text/html,x",
+    " //evil.example",
+]

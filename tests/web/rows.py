@@ -63,8 +63,12 @@ from workers import collect_snapshots
 from workers.collectors import disk_key
 
 SYSTEM_DISK = disk(
-    6, path="/dev/disk/by-id/usb-SanDisk_Ultra_1", serial="1", model="SanDisk Ultra", uses=(Use("system", message.Message("holds the system")),)
-)  # fmt: skip
+    6,
+    path="/dev/disk/by-id/usb-SanDisk_Ultra_1",
+    serial="1",
+    model="SanDisk Ultra",
+    uses=(Use("system", message.Message("holds the system")),),
+)
 
 
 def links(listing: dict[str, Any]) -> dict[str, str]:
@@ -128,19 +132,45 @@ def notified(way: str = "mail") -> None:
 BACKUP = BackupTask(key="0123abcd", pool=42, path="backups/photos")
 
 
-TARGET_EDIT = TargetEdit("c3f1b2a490d5e687", f"{PREFIX}disk1", "cd" * 32, "tank/disk1",
-                         (TargetDifference("chap-off"), TargetDifference("portal-added", "192.168.1.5:3261")))  # fmt: skip
+TARGET_EDIT = TargetEdit(
+    "c3f1b2a490d5e687",
+    f"{PREFIX}disk1",
+    "cd" * 32,
+    "tank/disk1",
+    (TargetDifference("chap-off"), TargetDifference("portal-added", "192.168.1.5:3261")),
+)
 
 
 HOST_KEY = f"ssh-ed25519 {'A' * 68}"
 OTHER_HOST_KEY = f"ssh-ed25519 {'B' * 68}"
-REMOTE = Remote("0badcafe", "attic.lan", 22, "larder-backup", "tank/attic", f"ssh-ed25519 {'C' * 68}", HOST_KEY,
-                tested=datetime(2026, 1, 1, tzinfo=UTC), zfs="2.3.9", free=10**12)  # fmt: skip
+REMOTE = Remote(
+    "0badcafe",
+    "attic.lan",
+    22,
+    "larder-backup",
+    "tank/attic",
+    f"ssh-ed25519 {'C' * 68}",
+    HOST_KEY,
+    tested=datetime(2026, 1, 1, tzinfo=UTC),
+    zfs="2.3.9",
+    free=10**12,
+)
 
 
-IMPORT = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/photos", 5, public_key=f"ssh-ed25519 {'C' * 68}",
-                    host_key=HOST_KEY, tested=datetime(2026, 1, 1, tzinfo=UTC), free=10**12,
-                    found=Count(120, 8, 1, 10**10, 100, 10**9, 1, ("@eaDir: a folder of the other NAS's own",)))  # fmt: skip
+IMPORT = FileImport(
+    "0badcafe",
+    "nas.lan",
+    22,
+    "admin",
+    "/volume1/photos",
+    "tank/photos",
+    5,
+    public_key=f"ssh-ed25519 {'C' * 68}",
+    host_key=HOST_KEY,
+    tested=datetime(2026, 1, 1, tzinfo=UTC),
+    free=10**12,
+    found=Count(120, 8, 1, 10**10, 100, 10**9, 1, ("@eaDir: a folder of the other NAS's own",)),
+)
 
 
 def put_imports(*imports: FileImport) -> None:
@@ -200,7 +230,25 @@ def recorded_box() -> Pool:
 
 
 ETH0 = Port("eth0", ("192.168.1.5/24",), 1000, True, 10**6, 10**6, Counters(10**4, 2, 1), mtu=MtuStatus(1500))
-BOX = BoxInfo("1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011", "HP ProLiant MicroServer", "AMD Turion", 2, "Debian 13", "6.12", "2.3.9-1", "2.3.9-1", 90000.0, (0.5, 0.4, 0.3), Memory(2**32, 2**30, 2**31), (ETH0,), (Sensor("k10temp", 41),), (Sensor("chassis", 812),), "attic", "Europe/Berlin", True)  # fmt: skip
+BOX = BoxInfo(
+    "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011",
+    "HP ProLiant MicroServer",
+    "AMD Turion",
+    2,
+    "Debian 13",
+    "6.12",
+    "2.3.9-1",
+    "2.3.9-1",
+    90000.0,
+    (0.5, 0.4, 0.3),
+    Memory(2**32, 2**30, 2**31),
+    (ETH0,),
+    (Sensor("k10temp", 41),),
+    (Sensor("chassis", 812),),
+    "attic",
+    "Europe/Berlin",
+    True,
+)
 
 
 def put_box(info: BoxInfo = BOX, rates: dict[str, list[int]] | None = None) -> None:
@@ -291,7 +339,7 @@ def job(**changes: Any) -> Job:
         "digest": "0123456789abcdef",
         "plan": {"summary": FILMS, "steps": [{"name": "create", "title": CREATE, "shown": "zfs create -- tank/films"}]},
         "created_by": "admin",
-    }  # fmt: skip
+    }
     values = {**made, **changes}
     said, fields = said_in(values["title"], values["plan"], values.get("text", "")), json.loads(values["operation"])
     backup = fields.get("key", "") if fields.get("kind", values["kind"]) in BACKUP_JOBS else ""
@@ -309,9 +357,14 @@ def replacement(key: str = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001") -> Replac
 def alert() -> Alert:
     """Made up: the alert of the first disk, as number 1."""
     return Alert.objects.create(
-        pk=1, kind="disk.failing", subject="ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001", severity="critical",
-        summary="Disk in bay 1 is failing: 312 sectors cannot be read.", first_seen=LONG_AGO, mark=312,
-    )  # fmt: skip
+        pk=1,
+        kind="disk.failing",
+        subject="ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001",
+        severity="critical",
+        summary="Disk in bay 1 is failing: 312 sectors cannot be read.",
+        first_seen=LONG_AGO,
+        mark=312,
+    )
 
 
 def planned(operation: Operation, **changes: Any) -> Job:

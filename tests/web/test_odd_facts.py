@@ -1,4 +1,5 @@
-"""A row of the inventory that cannot be decoded, as after an update, takes no page down and is named where it is missed."""
+"""A row of the inventory that cannot be decoded, as after an update, takes no page down and is
+named where it is missed."""
 
 from __future__ import annotations
 
@@ -33,10 +34,36 @@ from web.pools import growth
 from web.snapshots.cleanup import read_cleanup
 
 LISTS = (
-    "overview", "search", "pools", "replacements", "import_pools", "disks", "bays", "folders", "volumes", "snapshots",
-    "snapshot_policies", "snapshots_space", "snapshot_holds", "restore", "backups", "new_backup", "remotes", "receivers",
-    "connected", "edits", "users", "imports", "benchmarks", "alerts", "jobs", "pool", "disk", "folder", "user",
-)  # fmt: skip
+    "overview",
+    "search",
+    "pools",
+    "replacements",
+    "import_pools",
+    "disks",
+    "bays",
+    "folders",
+    "volumes",
+    "snapshots",
+    "snapshot_policies",
+    "snapshots_space",
+    "snapshot_holds",
+    "restore",
+    "backups",
+    "new_backup",
+    "remotes",
+    "receivers",
+    "connected",
+    "edits",
+    "users",
+    "imports",
+    "benchmarks",
+    "alerts",
+    "jobs",
+    "pool",
+    "disk",
+    "folder",
+    "user",
+)
 ALONE = {BoxRow, CachingRow, PolicyRow}  # there is one of each, and it is read again as a whole
 # It has what queries look for in the text, and ends too early.
 FACTS = (
@@ -126,7 +153,8 @@ _queries: dict[str, str] = {}
 
 @pytest.fixture
 def queries(web, calm) -> dict[str, str]:
-    """What each page asks of the sound inventory: one that never reads a table cannot fail for it. Asked once for all tests."""
+    """What each page asks of the sound inventory: one that never reads a table cannot fail for it.
+    Asked once for all tests."""
     rows.recorded_box()
     for url in READ if not _queries else ():
         with CaptureQueriesContext(connections["inventory"]) as captured:

@@ -25,13 +25,15 @@ else:
 
 
 class SetUpForm(forms.Form):
-    """Code, name and password of the administrator, and the box's language and time zone, which start as the browser's."""
+    """Code, name and password of the administrator, and the box's language and time zone,
+    which start as the browser's."""
 
     code = forms.CharField(
         label=lazy_text("Set-up code"),
         max_length=40,
         help_text=lazy_text(
-            "Ten letters and digits, with or without the dash, shown on the box's screen. On the box itself: sudo cat /run/larder/inventory/setup-code"
+            "Ten letters and digits, with or without the dash, shown on the box's screen. On the box itself: "
+            "sudo cat /run/larder/inventory/setup-code"
         ),
         widget=forms.TextInput(
             attrs={

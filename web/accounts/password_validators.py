@@ -24,7 +24,8 @@ class SimilarityValidator(password_validation.UserAttributeSimilarityValidator):
 
 
 class CommonPasswordValidator(password_validation.CommonPasswordValidator):
-    """Django's, which keeps its 20,000 passwords in memory from the first use on (2.5 MiB); this one reads them each time."""
+    """Django's, which keeps its 20,000 passwords in memory from the first use on (2.5 MiB); this
+    one reads them each time."""
 
     def __init__(self) -> None:
         pass  # Django's reads the list here

@@ -1,4 +1,5 @@
-"""Sign-ins in the system's journal, where those of ssh are too. A name that failed is not written: it may be a password."""
+"""Sign-ins in the system's journal, where those of ssh are too.
+A name that failed is not written: it may be a password."""
 
 from __future__ import annotations
 

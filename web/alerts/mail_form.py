@@ -42,13 +42,20 @@ else:
 class MailForm(SettingsForm):
     preset = forms.ChoiceField(label=lazy_text("Mail provider"), choices=CHOICES, required=False)
     host = forms.RegexField(
-        r"^[A-Za-z0-9.:_-]+$", label=lazy_text("Mail server"), required=False, max_length=255,
-        help_text=lazy_text("Without one, no mail is sent."), error_messages={"invalid": lazy_text("That is not the name of a server.")},
-    )  # fmt: skip
+        r"^[A-Za-z0-9.:_-]+$",
+        label=lazy_text("Mail server"),
+        required=False,
+        max_length=255,
+        help_text=lazy_text("Without one, no mail is sent."),
+        error_messages={"invalid": lazy_text("That is not the name of a server.")},
+    )
     password = forms.CharField(
-        label=lazy_text("App password"), required=False, strip=False, max_length=500,
+        label=lazy_text("App password"),
+        required=False,
+        strip=False,
+        max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-    )  # fmt: skip
+    )
     forget = forms.BooleanField(label=lazy_text("Remove the stored password"), required=False)
     security = forms.ChoiceField(
         label=lazy_text("Encryption"),
@@ -56,25 +63,49 @@ class MailForm(SettingsForm):
         help_text=lazy_text("STARTTLS goes with port 587, TLS with port 465."),
     )
     port = forms.IntegerField(
-        label=lazy_text("Port"), min_value=1, max_value=65535,
+        label=lazy_text("Port"),
+        min_value=1,
+        max_value=65535,
         error_messages=dict.fromkeys(
             ("required", "invalid", "min_value", "max_value"), lazy_text("A port is a number from 1 to 65535.")
         ),
-    )  # fmt: skip
+    )
 
     class Meta:
         model = MailSettings
         fields = (
-            "critical", "user", "host", "port", "security", "sender", "authority", "warning", "notice", "quiet_from",
-            "quiet_to", "digest_hour", "weekly", "address", "webhook", "webhook_private",
-        )  # fmt: skip
+            "critical",
+            "user",
+            "host",
+            "port",
+            "security",
+            "sender",
+            "authority",
+            "warning",
+            "notice",
+            "quiet_from",
+            "quiet_to",
+            "digest_hour",
+            "weekly",
+            "address",
+            "webhook",
+            "webhook_private",
+        )
         labels = {
-            "critical": lazy_text("Send to"), "user": lazy_text("User name"), "sender": lazy_text("Sender’s address"),
-            "authority": lazy_text("Trusted certificate"), "warning": lazy_text("Recipients of warnings"), "notice": lazy_text("Recipients of notices"),
-            "quiet_from": lazy_text("Quiet from"), "quiet_to": lazy_text("Quiet until"), "digest_hour": lazy_text("Daily summary at"),
-            "weekly": lazy_text("A report each Monday, even when all is well"), "address": lazy_text("Address of this box, for links"),
-            "webhook": lazy_text("Webhook"), "webhook_private": lazy_text("Allow webhooks in my own network"),
-        }  # fmt: skip
+            "critical": lazy_text("Send to"),
+            "user": lazy_text("User name"),
+            "sender": lazy_text("Sender’s address"),
+            "authority": lazy_text("Trusted certificate"),
+            "warning": lazy_text("Recipients of warnings"),
+            "notice": lazy_text("Recipients of notices"),
+            "quiet_from": lazy_text("Quiet from"),
+            "quiet_to": lazy_text("Quiet until"),
+            "digest_hour": lazy_text("Daily summary at"),
+            "weekly": lazy_text("A report each Monday, even when all is well"),
+            "address": lazy_text("Address of this box, for links"),
+            "webhook": lazy_text("Webhook"),
+            "webhook_private": lazy_text("Allow webhooks in my own network"),
+        }
         help_texts = {
             "critical": lazy_text("Alerts are sent to this mail address. Separate several with commas."),
             "user": lazy_text("Usually the mail address of the mailbox that sends."),
@@ -95,10 +126,13 @@ class MailForm(SettingsForm):
             ),
         }
         widgets = {
-            **{name: forms.Textarea(attrs={"rows": rows}) for name, rows in (("warning", 2), ("notice", 2), ("authority", 3))},
+            **{
+                name: forms.Textarea(attrs={"rows": rows})
+                for name, rows in (("warning", 2), ("notice", 2), ("authority", 3))
+            },
             "critical": forms.TextInput(attrs={"inputmode": "email", "autocomplete": "email"}),
             **{name: forms.Select(choices=HOURS) for name in ("quiet_from", "quiet_to", "digest_hour")},
-        }  # fmt: skip
+        }
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -193,7 +227,13 @@ class MailForm(SettingsForm):
             yield Reason(
                 "mail-password-unencrypted", "A password is not sent over an unencrypted connection.", field="security"
             )
-        if data.get("user") and not data.get("password") and not data.get("forget") and smtp_password.has_password() and data["host"] != self.initial.get("host"):  # fmt: skip
+        if (
+            data.get("user")
+            and not data.get("password")
+            and not data.get("forget")
+            and smtp_password.has_password()
+            and data["host"] != self.initial.get("host")
+        ):
             yield Reason(
                 "mail-password-other-server",
                 "Type it again: the stored one belongs to another server.",

@@ -63,8 +63,8 @@ def usual_values(request: HttpRequest, row: MailSettings) -> dict[str, Any]:
 
 
 def save_settings(form: MailForm) -> None:
-    """Store the settings, and forget the tests of each way that they change: those said nothing of it as it is now. What
-    waits for a way that is removed is forgotten too."""
+    """Store the settings, and forget the tests of each way that they change: those said nothing of it as it is now.
+    What waits for a way that is removed is forgotten too."""
     before = MailSettings.load_row()
     row = form.save(commit=False)
     row.pk = 1

@@ -68,7 +68,8 @@ class BackupForm(forms.Form):
         label=lazy_text("Name of the copy"),
         max_length=60,
         help_text=lazy_format(
-            "The copy is stored in the folder {home} of that pool, or in the folder that was created on that computer. It is not shared, and nobody can change it.",
+            "The copy is stored in the folder {home} of that pool, or in the folder that was created on that "
+            "computer. It is not shared, and nobody can change it.",
             home=HOME,
         ),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
@@ -127,10 +128,19 @@ class BackupForm(forms.Form):
             key="0" * 8, pool=0, path=f"{HOME}/{dataset.name.rpartition('/')[2].replace(':', '-')}"
         )
         initial: dict[str, Any] = {
-            "pool": place_of(now), "name": now.path.rpartition("/")[2], "below": now.below, "removable": now.removable, "every": now.every,
-            "hour": now.hour, "days": task.days if task else None, "drill": now.drill, "rate": now.rate or None, "slow_from": now.slow_from, "slow_until": now.slow_until,
+            "pool": place_of(now),
+            "name": now.path.rpartition("/")[2],
+            "below": now.below,
+            "removable": now.removable,
+            "every": now.every,
+            "hour": now.hour,
+            "days": task.days if task else None,
+            "drill": now.drill,
+            "rate": now.rate or None,
+            "slow_from": now.slow_from,
+            "slow_until": now.slow_until,
             **kept_initial(now.keep),
-        }  # fmt: skip
+        }
         pools = [*pool_choices(dataset, facts), *remote_choices(facts)]
         if task is None and len(pools) == 1:
             initial["pool"] = pools[0][0]

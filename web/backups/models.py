@@ -11,7 +11,8 @@ from web.translation import text_of
 
 
 class BackupRecord(models.Model):
-    """A task of a dataset. ``good``: the moment of the newest complete copy; ``since``: when the task was first seen."""
+    """A task of a dataset. ``good``: the moment of the newest complete copy;
+    ``since``: when the task was first seen."""
 
     dataset_key = models.CharField(max_length=20)
     task = models.CharField(max_length=8)

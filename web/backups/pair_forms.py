@@ -68,7 +68,8 @@ class ReceiveForm(ReceivedRetention):
         label=lazy_text("Name"),
         max_length=60,
         help_text=lazy_format(
-            "For example the name of the other box. Its copies are stored in a folder of this name, in the folder {home} of the pool.",
+            "For example the name of the other box. Its copies are stored in a folder of this name, in the "
+            "folder {home} of the pool.",
             home=HOME,
         ),
         widget=forms.TextInput(attrs=PLAIN),
@@ -77,7 +78,8 @@ class ReceiveForm(ReceivedRetention):
         label=lazy_text("Limit"),
         required=False,
         help_text=lazy_text(
-            "The copies never use more than this, with all their snapshots. For example 2 TB. Without a limit they can fill the pool."
+            "The copies never use more than this, with all their snapshots. For example 2 TB. Without a "
+            "limit they can fill the pool."
         ),
     )
 
@@ -105,7 +107,8 @@ class ReceiveForm(ReceivedRetention):
         except Refused as refusal:
             raise forms.ValidationError(
                 gettext(
-                    "A name begins with a letter or digit and has only letters, digits, hyphens, underscores, dots and colons."
+                    "A name begins with a letter or digit and has only letters, digits, hyphens, "
+                    "underscores, dots and colons."
                 ),
                 code=refusal.reasons[0].code,
             ) from refusal
@@ -115,9 +118,13 @@ class ReceiveForm(ReceivedRetention):
         """Raises Refused."""
         given = self.cleaned_data
         return ReceiveCopies(
-            receiver=secrets.token_hex(4), pool=given["pool"], name=given["name"], limit=given["limit"] or 0,
-            keep=self.keep, days=given["days"],
-        )  # fmt: skip
+            receiver=secrets.token_hex(4),
+            pool=given["pool"],
+            name=given["name"],
+            limit=given["limit"] or 0,
+            keep=self.keep,
+            days=given["days"],
+        )
 
 
 class PairForm(forms.Form):

@@ -1,4 +1,5 @@
-"""How well a backup is proved, in levels with a date each: arrived, scrubbed, its key opens, compared, restored as a test."""
+"""How well a backup is proved, in levels with a date each: arrived, scrubbed, its key opens,
+compared, restored as a test."""
 
 from __future__ import annotations
 
@@ -39,11 +40,11 @@ class Proof(msgspec.Struct, omit_defaults=True):
 
     ``began``, ``scrubbed``, ``damaged``: the last scrub of the copies' pool, and the blocks that it could not repair.
     ``keys``: when they were tried last. ``received``: since when each copy, by its guid, has something half received.
-    ``broke``, ``why``: when a test of a restore failed without a result since the last that had one, and what its job said.
-    ``missing``: since when each folder, by its guid, has no copy while others of its backup have one.
-    ``tried``: the key (``Sealed.key``) of each copy, by its guid, when ``keys`` were tried; nothing where an earlier version did.
-    ``renewed``: by the guid of a dataset with a key of its own, of which moment the first copies are that have its present key.
-    ``more_…``: how many are not named in the list of that name.
+    ``broke``, ``why``: when a test of a restore failed without a result since the last that had one, and what its job
+    said. ``missing``: since when each folder, by its guid, has no copy while others of its backup have one. ``tried``:
+    the key (``Sealed.key``) of each copy, by its guid, when ``keys`` were tried; nothing where an earlier version did.
+    ``renewed``: by the guid of a dataset with a key of its own, of which moment the first copies are that have its
+    present key. ``more_…``: how many are not named in the list of that name.
     """
 
     began: datetime | None = None
@@ -105,7 +106,8 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """An encrypted original that has a copy. ``copy`` and ``root``: guids, of its copy and of the dataset whose key it has."""
+    """An encrypted original that has a copy. ``copy`` and ``root``: guids, of its copy and of the
+    dataset whose key it has."""
 
     name: str
     copy: str
@@ -119,8 +121,8 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 class Checkable(msgspec.Struct, frozen=True):
-    """What the checks of one backup are about, as the inventory tells: encrypted originals that have a copy, whether this box
-    should have their key, what is half received, and whether anything can be compared with its original."""
+    """What the checks of one backup are about, as the inventory tells: encrypted originals that have a copy, whether
+    this box should have their key, what is half received, and whether anything can be compared with its original."""
 
     sealed: tuple[Sealed, ...] = ()
     stores_key: bool = False
@@ -159,7 +161,7 @@ def last_scrub(pool: Pool | None) -> Scan | None:
     return scan if scan and scan.kind == "scrub" and scan.state == "finished" and scan.ended else None
 
 
-# --- the levels ---------------------------------------------------------------------------------------------------------
+# --- the levels -------------------------------------------------------------------------------------------------------
 class Level(msgspec.Struct, frozen=True):
     """One level: its name, one of the states that have a picture, when it was last reached, and what that says."""
 
@@ -173,8 +175,8 @@ class Level(msgspec.Struct, frozen=True):
 
 
 def levels(one: BackupStatus) -> list[Level]:
-    """Every level of a backup that there can be, the weakest first. Of copies on another computer this box can know no more
-    than what arrived and what came back."""
+    """Every level of a backup that there can be, the weakest first.
+    Of copies on another computer this box can know no more than what arrived and what came back."""
     if one.task.remote:
         return [arrived(one), restored(one)]
     found = [arrived(one), scrubbed(one)]
@@ -186,7 +188,9 @@ def levels(one: BackupStatus) -> list[Level]:
 def arrived(one: BackupStatus) -> Level:
     text = gettext("The copy has the same snapshot as the folder.") if one.good else gettext("Nothing has arrived yet.")
     if one.has_unknown_age:
-        return Level(gettext("Arrived"), "attention", gettext("age unknown"), None, gettext("The copy is dated in the future."))  # fmt: skip
+        return Level(
+            gettext("Arrived"), "attention", gettext("age unknown"), None, gettext("The copy is dated in the future.")
+        )
     if one.is_late and not one.is_old:
         text = gettext("Some folders have no copy yet.")
         return Level(gettext("Arrived"), "attention", gettext("incomplete"), one.good, text)
@@ -261,7 +265,8 @@ def compared(one: BackupStatus) -> Level:
             gettext("Every name is compared each week, and a part of the files read.")
             if one.checks.comparable
             else gettext(
-                "Nothing here can be compared: volumes have no files, and this box does not store the key of encrypted folders. Test a restore instead."
+                "Nothing here can be compared: volumes have no files, and this box does not store the key of "
+                "encrypted folders. Test a restore instead."
             ),
         )
     if record.different:
@@ -293,7 +298,14 @@ def restored(one: BackupStatus) -> Level:
     ):
         if names:
             said += f" {what}: {text_of(and_more(names, more))}."
-    return Level(name, "attention" if proof.skipped else "healthy", gettext("in part") if proof.skipped else gettext("equal"), proof.drilled, said, *button)  # fmt: skip
+    return Level(
+        name,
+        "attention" if proof.skipped else "healthy",
+        gettext("in part") if proof.skipped else gettext("equal"),
+        proof.drilled,
+        said,
+        *button,
+    )
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -326,7 +338,7 @@ def summary(one: BackupStatus) -> Iterator[Said]:
         yield Said(words, proof.drilled, gettext("in {seconds}").format(seconds=text_of(duration_text(proof.seconds))))
 
 
-# --- where a test restores to -------------------------------------------------------------------------------------------
+# --- where a test restores to -----------------------------------------------------------------------------------------
 def drill_kind(task: BackupTask) -> str:
     """The kind of the jobs that test a restore of a task's copies."""
     return "drill-remote" if task.remote else "drill-backup"
@@ -341,8 +353,8 @@ def make_drill(one: BackupStatus, pool: Pool | None, facts: Facts) -> Operation:
 
 
 def locked_folders(dataset: Dataset, task: BackupTask, facts: Facts) -> list[str]:
-    """The folders that keep a test from being made while they are locked: of copies on another computer, as those are compared
-    with nothing but the originals."""
+    """The folders that keep a test from being made while they are locked: of copies on another computer, as those are
+    compared with nothing but the originals."""
     return [one.name for one in tasks.members(dataset, task, facts) if one.locked] if task.remote else []
 
 
@@ -359,8 +371,8 @@ class DrillPlace(msgspec.Struct, frozen=True):
 
 
 def drill_place(dataset: Dataset, task: BackupTask, facts: Facts) -> DrillPlace:
-    """The folder's own pool, where a real restore would go; else that of the copies, else another that has room. Where none
-    has, the first of them, so that the refusal says what is missing."""
+    """The folder's own pool, where a real restore would go; else that of the copies, else another that has room.
+    Where none has, the first of them, so that the refusal says what is missing."""
     there = task.find_pool(facts)
     root = task.root(there) if there else ""
     copied = tasks.members(dataset, task, facts) if task.remote else facts.below(root) if root else ()

@@ -165,7 +165,8 @@ def share_again(folder: RecordedFolder, dataset: Dataset) -> ShareFolder:
 
 
 def other_boxes(facts: Facts) -> Iterator[OtherBox]:
-    """The records that other boxes have left on the pools of this one, and this box's own where another took its place."""
+    """The records that other boxes have left on the pools of this one, and this box's own
+    where another took its place."""
     own = key_store.box_mark()
     for pool in facts.pools:
         for mark in records.marks_of(facts.dataset(pool.name)).boxes:
@@ -174,7 +175,8 @@ def other_boxes(facts: Facts) -> Iterator[OtherBox]:
 
 
 def own_records(facts: Facts) -> list[tuple[Pool, OtherBox | None]]:
-    """Each pool with the record that this box has left on it; None where there is none. Not those where it was replaced."""
+    """Each pool with the record that this box has left on it; None where there is none.
+    Not those where it was replaced."""
     own = key_store.box_mark()
     found = [(pool, records.marks_of(facts.dataset(pool.name)).find(own)) for pool in facts.pools]
     return [(pool, OtherBox(pool, mark) if mark else None) for pool, mark in found if not (mark and mark.by)]

@@ -135,7 +135,9 @@ def operation_of(remote: Remote, copy: str, tree: CopyTree, answers: dict[str, s
     """The restore of the chosen moment. Raises Refused."""
     chosen = next((one for one in tree.moments if one.short == answers["snapshot"]), None)
     if chosen is None or not tree.parts:
-        raise Refused(Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy))  # fmt: skip
+        raise Refused(
+            Reason("snapshot-missing", "The snapshot {snapshot} is no longer there.", field="snapshot", snapshot=copy)
+        )
     return RestoreRemote(
         remote=remote.id,
         copy=copy,

@@ -1,4 +1,5 @@
-"""The page that restores a whole folder out of its copy: which moment, where to, under which name; the review follows."""
+"""The page that restores a whole folder out of its copy: which moment, where to, under which
+name; the review follows."""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ def possible_parents(facts: Facts) -> list[Dataset]:
 
 
 def proposed_place(copy: Dataset, facts: Facts) -> tuple[str, str]:
-    """Beside the original where that is there; its place where it is gone and the copy remembers it; else the copy's own
-    name, in another pool than the copy if there is one."""
+    """Beside the original where that is there; its place where it is gone and the copy remembers it; else the copy's
+    own name, in another pool than the copy if there is one."""
     mark = parse_copy_mark(copy.copy_of)
     original = facts.dataset_of(mark.guid) if mark else None
     taken = {one.name for one in facts.datasets}
@@ -135,8 +136,13 @@ def restore_folder(request: HttpRequest, key: str) -> HttpResponse:
         except Refused as refusal:
             add_reasons(form, refusal.reasons)
     context = {
-        "form": form, "copy": copy, "key": key, "moments": moments, "home": HOME, "original": facts.dataset_of(mark.guid) if mark.guid else None
-    }  # fmt: skip
+        "form": form,
+        "copy": copy,
+        "key": key,
+        "moments": moments,
+        "home": HOME,
+        "original": facts.dataset_of(mark.guid) if mark.guid else None,
+    }
     return live.respond_to_form(request, "backups/restore.html", context)
 
 

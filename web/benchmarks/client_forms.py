@@ -27,13 +27,20 @@ class ClientRunForm(forms.Form):
 
     share = forms.ChoiceField(label=lazy_text("Shared folder"), widget=forms.RadioSelect)
     size = forms.CharField(label=lazy_text("Data per run"), max_length=20)
-    runs = forms.IntegerField(label=lazy_text("Runs"), min_value=1, max_value=5, initial=3, help_text=lazy_text("Three tell a difference from chance."))  # fmt: skip
+    runs = forms.IntegerField(
+        label=lazy_text("Runs"),
+        min_value=1,
+        max_value=5,
+        initial=3,
+        help_text=lazy_text("Three tell a difference from chance."),
+    )
 
     setting = forms.ChoiceField(
         label=lazy_text("Does a setting help?"),
         required=False,
         help_text=lazy_text(
-            "It is switched between the rounds and is back at the end, at the latest after half an hour. Each round is measured with and without it."
+            "It is switched between the rounds and is back at the end, at the latest after half an hour. "
+            "Each round is measured with and without it."
         ),
     )
 
@@ -64,7 +71,9 @@ class ClientRunForm(forms.Form):
         removed = gettext("Each run writes that much into the shared folder. It is removed at the end.")
         if not self.memory:
             return removed
-        return gettext("{removed} For reads that come from the disks and not from this box's memory, {size_text} are needed.").format(removed=removed, size_text=text_of(size_text(2 * self.memory)))  # fmt: skip
+        return gettext(
+            "{removed} For reads that come from the disks and not from this box's memory, {size_text} are needed."
+        ).format(removed=removed, size_text=text_of(size_text(2 * self.memory)))
 
     def clean_size(self) -> int:
         try:
@@ -82,12 +91,25 @@ class ClientRunForm(forms.Form):
         target, size, runs = self.targets.get(found.get("share", "")), found.get("size"), found.get("runs")
         setting = found.get("setting") or ""
         if setting and runs and runs < LEAST_RUNS:
-            self.add_error("runs", gettext("To see whether a setting helps, at least {least} runs are needed.").format(least=LEAST_RUNS))  # fmt: skip
+            self.add_error(
+                "runs",
+                gettext("To see whether a setting helps, at least {least} runs are needed.").format(least=LEAST_RUNS),
+            )
         if setting and target and target[1].protocol not in SETTINGS[setting].protocols:
-            self.add_error("setting", gettext("That setting is not used over {spoken}. Choose another one, or another folder.").format(spoken=SPOKEN[target[1].protocol]))  # fmt: skip
+            self.add_error(
+                "setting",
+                gettext("That setting is not used over {spoken}. Choose another one, or another folder.").format(
+                    spoken=SPOKEN[target[1].protocol]
+                ),
+            )
         files = (runs or 0) * (2 if setting else 1)
         if target and size and runs and size * files > target[0].available // 2:
-            self.add_error("size", gettext('{name} has {available} free. The runs together may use half of that.').format(name=target[0].name, available=text_of(size_text(target[0].available))))  # fmt: skip
+            self.add_error(
+                "size",
+                gettext("{name} has {available} free. The runs together may use half of that.").format(
+                    name=target[0].name, available=text_of(size_text(target[0].available))
+                ),
+            )
         return found
 
     @property

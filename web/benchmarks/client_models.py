@@ -39,8 +39,8 @@ def tidy_code(typed: str) -> str:
 class ClientRunRow(RowWithMessages):
     """One benchmark from another computer.
 
-    States: ``waiting`` for somebody with its code → ``running`` (the code is used up, ``token_hash`` replaces it) → ``done``
-    or ``failed``. ``told`` are the figures as they were checked.
+    States: ``waiting`` for somebody with its code → ``running`` (the code is used up, ``token_hash`` replaces it) →
+    ``done`` or ``failed``. ``told`` are the figures as they were checked.
     """
 
     class State(models.TextChoices):
@@ -127,7 +127,14 @@ def claim_run(code: str, address: str) -> tuple[ClientRunRow, str] | None:
     found = [row for row in waiting if constant_time_compare(row.code_hash, hashed)]
     token = secrets.token_urlsafe(32)
     for row in found:
-        changed = {"state": ClientRunRow.State.RUNNING, "token_hash": hash_secret(token), "code_hash": "", "begun": now, "heard": now, "address": address[:45]}  # fmt: skip
+        changed = {
+            "state": ClientRunRow.State.RUNNING,
+            "token_hash": hash_secret(token),
+            "code_hash": "",
+            "begun": now,
+            "heard": now,
+            "address": address[:45],
+        }
         # The database lets one of two at the same moment in.
         if ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.WAITING).update(**changed):
             row.refresh_from_db()

@@ -24,8 +24,17 @@ RECENT, SHORTLY = timedelta(days=60), timedelta(days=1)  # before and after the 
 MOST_CASES = 60
 # Settings of a benchmark that have to be the usual ones, so that it shows what a share can do.
 OF_SHARE = {
-    "recordsize", "compression", "dedup", "sync", "volblocksize", "writers", "compressible", "zeros", "gentle", "sample",
-}  # fmt: skip
+    "recordsize",
+    "compression",
+    "dedup",
+    "sync",
+    "volblocksize",
+    "writers",
+    "compressible",
+    "zeros",
+    "gentle",
+    "sample",
+}
 PARTS = (
     (lazy_text("In the pool itself"), "pool"),
     (lazy_text("Over the protocol, in the box"), "protocol"),

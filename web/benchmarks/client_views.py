@@ -1,7 +1,7 @@
 """Benchmarks from another computer: the pages of the administrator, and what the script on the other computer asks.
 
-The script has no session. It proves itself by a code that works once, and then by a token; it gets nothing but the names
-of what it is to measure, and a port for a minute.
+The script has no session. It proves itself by a code that works once, and then by a token; it gets nothing but the
+names of what it is to measure, and a port for a minute.
 """
 
 from __future__ import annotations

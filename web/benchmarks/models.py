@@ -19,8 +19,9 @@ from web.translation import lazy_text
 class SweepRow(RowWithMessages):
     """One confirmed sweep. ``workers/benchmarks.py`` advances it one case at a time.
 
-    States: ``queued`` (another sweep uses one of its disks) → ``running`` → ``done`` or ``cancelled``. ``pausing`` and
-    ``cancelling`` are requests to the worker. ``paused`` waits for the user; ``text`` says why, unless the user paused it.
+    States: ``queued`` (another sweep uses one of its disks) → ``running`` → ``done`` or ``cancelled``.
+    ``pausing`` and ``cancelling`` are requests to the worker. ``paused`` waits for the user; ``text`` says
+    why, unless the user paused it.
     """
 
     class State(models.TextChoices):

@@ -29,7 +29,11 @@ from web.jobs.models import Job
 from web.translation import lazy_text, text_of
 
 MOST_TIMES, MOST_OTHERS = 24, 30
-UNCLEAR = {"single": lazy_text("not clear: one run of each tells nothing"), "overlap": lazy_text("not clear: the runs overlap"), "near": lazy_text("too little to matter")}  # fmt: skip
+UNCLEAR = {
+    "single": lazy_text("not clear: one run of each tells nothing"),
+    "overlap": lazy_text("not clear: the runs overlap"),
+    "near": lazy_text("too little to matter"),
+}
 FORMS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown"}
 EXPORTS = (
     ("md", lazy_text("Markdown, for a forum")),
@@ -247,7 +251,14 @@ class SettingDifference(msgspec.Struct, frozen=True):
 
 def setting_differences(before: SweepRow, now: SweepRow) -> list[SettingDifference]:
     """Differences in conditions, disks and versions, which may explain different figures."""
-    then, since = ({**conditions.run_conditions(list(row.sweep.build_cases())), gettext("Disks"): text_of(join_messages(disk_labels(row), ", ")), **sweep_versions(row)} for row in (before, now))  # fmt: skip
+    then, since = (
+        {
+            **conditions.run_conditions(list(row.sweep.build_cases())),
+            gettext("Disks"): text_of(join_messages(disk_labels(row), ", ")),
+            **sweep_versions(row),
+        }
+        for row in (before, now)
+    )
     return [
         SettingDifference(name, then.get(name, ""), since.get(name, ""))
         for name in dict.fromkeys((*then, *since))

@@ -77,7 +77,8 @@ def change_of_setting(tag: str, value: str, tried: str) -> str:
 
 
 def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str, str]]:
-    """Of each its name, what it is, what it does to others, and why it cannot be tried here; the last is empty where it can."""
+    """Of each its name, what it is, what it does to others, and why it cannot be tried here; the
+    last is empty where it can."""
     return [
         (
             SETTINGS[one.tag].name,
@@ -90,7 +91,8 @@ def explain_settings(settings: list[SettingStatus]) -> list[tuple[str, str, str,
 
 
 def list_kept(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
-    """Of each setting that is kept its tag, its name and what it is now; the last is empty where the box does not say."""
+    """Of each setting that is kept its tag, its name and what it is now; the last is empty
+    where the box does not say."""
     return [
         (one.tag, SETTINGS[one.tag].name, SETTINGS[one.tag].show(one.value) if one.value else "")
         for one in settings
@@ -99,8 +101,8 @@ def list_kept(settings: list[SettingStatus]) -> list[tuple[str, str, str]]:
 
 
 def list_lost(settings: list[SettingStatus]) -> list[tuple[str, str, str, str]]:
-    """Of each setting that is kept for a port which is not there its tag, its name, that port, and the port in use now; the last
-    is empty where it is not known."""
+    """Of each setting that is kept for a port which is not there its tag, its name, that port, and the port in use now;
+    the last is empty where it is not known."""
     now = next((one.value.partition(" ")[0] for one in settings if one.tag == frame_size.TAG), "")
     return [(one.tag, SETTINGS[one.tag].name, port, now) for one in settings for port in one.lost]
 
@@ -125,7 +127,8 @@ def switch(row: ClientRunRow, *, on: bool) -> None:
         raise Refused(
             Reason(
                 "setting-switched-meanwhile",
-                "The setting was switched by something else in the middle of the measurement, or went back by itself because a part took too long. Measure again, with less data.",
+                "The setting was switched by something else in the middle of the measurement, or went back "
+                "by itself because a part took too long. Measure again, with less data.",
             )
         )
 
@@ -135,7 +138,10 @@ def explain_refusal(error: LarderError, row: ClientRunRow) -> str:
     lost = next((one for one in getattr(error, "reasons", ()) if one.code == "frames-lost"), None)
     if lost is None or lost.message.arguments["names"] != row.address:
         return explain_error(error)
-    return gettext("It cannot be tried here: this computer cannot take frames of {mtu} bytes. Set an MTU of {mtu} here and on every switch between, then measure again.").format(mtu=lost.message.arguments["mtu"])  # fmt: skip
+    return gettext(
+        "It cannot be tried here: this computer cannot take frames of {mtu} bytes. Set an MTU of {mtu} here "
+        "and on every switch between, then measure again."
+    ).format(mtu=lost.message.arguments["mtu"])
 
 
 def put_back(row: ClientRunRow) -> None:
@@ -149,7 +155,8 @@ def put_back(row: ClientRunRow) -> None:
 
 
 def find_tried(row: ClientRunRow) -> BoxSetting | None:
-    """The setting that this run has switched and nobody has put back, as far as is known here; its timer may have done so."""
+    """The setting that this run has switched and nobody has put back, as far as is known here;
+    its timer may have done so."""
     setting = SETTINGS.get(row.setting)
     if not setting or not row.switched or row.state != ClientRunRow.State.RUNNING:
         return None
@@ -172,9 +179,13 @@ def end_trial(row: ClientRunRow, user: str) -> SwitchedSetting:
     """Put the setting back now, and end the run: its script is not let in again. Raises Refused, Failed, AgentBusy."""
     answer = ask_to_switch(row.setting, on=False)
     ClientRunRow.objects.filter(pk=row.pk, state=ClientRunRow.State.RUNNING).update(
-        state=ClientRunRow.State.FAILED, switched=False, former=answer.value, token_hash="", finished=timezone.now(),
+        state=ClientRunRow.State.FAILED,
+        switched=False,
+        former=answer.value,
+        token_hash="",
+        finished=timezone.now(),
         **with_said(text=Message("The setting that it tried was put back by {user}.", user=user)),
-    )  # fmt: skip
+    )
     return answer
 
 

@@ -51,24 +51,40 @@ def switch_setting(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @refusals_lead_to("client_run", "pk")
 def end_trial(request: HttpRequest, pk: str) -> HttpResponse:
-    """Put back what a run has switched and its script has not: the page that says what happens, then the act. A script that was
-    heard a moment ago is not cut off unless that was ticked."""
+    """Put back what a run has switched and its script has not: the page that says what happens, then the act.
+    A script that was heard a moment ago is not cut off unless that was ticked."""
     row = get_object_or_404(ClientRunRow, pk=pk)
     setting = settings_trials.find_tried(row)
     if setting is None:
-        raise Refused(Reason("setting-not-switched", "This measurement tries no setting any more: it was put back. Nothing was changed."))  # fmt: skip
+        raise Refused(
+            Reason(
+                "setting-not-switched",
+                "This measurement tries no setting any more: it was put back. Nothing was changed.",
+            )
+        )
     heard = settings_trials.is_heard(row)
     unticked = request.method == "POST" and heard and "anyway" not in request.POST
     if request.method == "GET" or unticked:
         context = {
-            "row": row, "setting": setting, "heard": heard, "unticked": unticked, "tried": setting.show(row.tried),
+            "row": row,
+            "setting": setting,
+            "heard": heard,
+            "unticked": unticked,
+            "tried": setting.show(row.tried),
             "former": setting.show(row.former) if setting.form.fullmatch(row.former) else "",
-        }  # fmt: skip
+        }
         return render(request, "benchmarks/end_trial.html", context, status=409 if unticked else 200)
     try:
         answer = settings_trials.end_trial(row, request.user.get_username())
     except Failed as error:
-        raise Refused(Reason("setting-not-put-back", "The setting was not put back: {why} Its timer does that, at the latest after {minutes} minutes.", why=explain_error(error), minutes=-(-setting.seconds // 60))) from error  # fmt: skip
+        raise Refused(
+            Reason(
+                "setting-not-put-back",
+                "The setting was not put back: {why} Its timer does that, at the latest after {minutes} minutes.",
+                why=explain_error(error),
+                minutes=-(-setting.seconds // 60),
+            )
+        ) from error
     messages.success(request, gettext("The box has {value} again.").format(value=text_of(setting.show(answer.value))))
     return redirect("client_run", pk=row.pk)
 
@@ -95,7 +111,9 @@ def put_setting_back(request: HttpRequest, tag: str) -> HttpResponse:
     """Put a kept setting back to what it was before."""
     kept = next((one for one in settings_trials.read_settings() if one.tag == tag and one.kept and one.value), None)
     if kept is None:
-        raise Refused(Reason("setting-not-kept", "This setting is as it was before, or cannot be read now. Nothing was changed."))  # fmt: skip
+        raise Refused(
+            Reason("setting-not-kept", "This setting is as it was before, or cannot be read now. Nothing was changed.")
+        )
     operation = PutSettingBack(setting=tag, value=kept.kept, former=kept.value)
     job = confirm.start_without_review(operation, user=request.user.get_username())
     return redirect("job", pk=job.pk)

@@ -139,8 +139,17 @@ def disks_to_type(sweep: Sweep, facts: Facts) -> list[TypedDisk]:
 
 
 def review_sweep(
-    request: HttpRequest, sweep: Sweep, facts: Facts, *, title: str, preset: str, back: str, typed: list[TypedDisk] | None = None, pk: str = "", status: int = 200
-) -> HttpResponse:  # fmt: skip
+    request: HttpRequest,
+    sweep: Sweep,
+    facts: Facts,
+    *,
+    title: str,
+    preset: str,
+    back: str,
+    typed: list[TypedDisk] | None = None,
+    pk: str = "",
+    status: int = 200,
+) -> HttpResponse:
     """The review: cases, duration, and disks."""
     cases = list(sweep.build_cases())
     columns = axes_of(cases)

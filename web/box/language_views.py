@@ -1,4 +1,5 @@
-"""The language of the box: of mails, of its screen, and of pages where neither the user nor the browser chose another."""
+"""The language of the box: of mails, of its screen, and of pages where neither the user nor
+the browser chose another."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ def read_page(asked: LogFilter) -> tuple[LogPage | None, str]:
 
 
 def describe_page(asked: LogFilter, page: LogPage) -> dict[str, Any]:
-    """What the template shows of a page. What the agent knows to be secret is hidden already; the rest is hidden here."""
+    """What the template shows of a page. What the agent knows to be secret is hidden
+    already; the rest is hidden here."""
     redactor = Redactor([*known_secrets(), MailSettings.load_row().webhook])
     return {
         "page": page,

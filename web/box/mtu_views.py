@@ -56,9 +56,13 @@ def explain_unreached(found: Unreached) -> str:
     """Who cannot follow, and of whom that is not known."""
     parts = []
     if found.deaf:
-        parts.append(gettext("Frames of {mtu} bytes did not reach {names}.").format(mtu=found.mtu, names=", ".join(found.deaf)))  # fmt: skip
+        parts.append(
+            gettext("Frames of {mtu} bytes did not reach {names}.").format(mtu=found.mtu, names=", ".join(found.deaf))
+        )
     if found.silent:
-        parts.append(gettext("It is not known for {names}: no ping was answered there.").format(names=", ".join(found.silent)))  # fmt: skip
+        parts.append(
+            gettext("It is not known for {names}: no ping was answered there.").format(names=", ".join(found.silent))
+        )
     return " ".join([*parts, gettext("They may lose their connection until the former value is back.")])
 
 

@@ -35,7 +35,8 @@ Setting = TypeVar("Setting", bound=Operation)
 
 
 def read_box() -> BoxInfo:
-    """What is known of the box. Raises Refused before it was read, and in a container, where nothing of it can be set."""
+    """What is known of the box. Raises Refused before it was read, and in a container, where
+    nothing of it can be set."""
     row = BoxRow.objects.first()
     if row is None:
         raise Refused(Reason("box-not-read", "Larder is still reading this box. Try again in a few seconds."))

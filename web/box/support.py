@@ -1,7 +1,7 @@
 """The support bundle while it is made and looked at: one at a time, in the memory of this process alone.
 
-A thread beside the pages has the agent make it, for that may take minutes. The agent hands over an open file without a name
-(memfd_create(2)): it is gone when it is closed here, when half an hour has passed, and when this process ends.
+A thread beside the pages has the agent make it, for that may take minutes. The agent hands over an open file without a
+name (memfd_create(2)): it is gone when it is closed here, when half an hour has passed, and when this process ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Bundle(msgspec.Struct):
-    """One bundle. ``at`` of ``of`` files are begun; ``problem`` says why there is none; ``handle`` is set once it is there."""
+    """One bundle. ``at`` of ``of`` files are begun; ``problem`` says why there is none;
+    ``handle`` is set once it is there."""
 
     masked: tuple[str, ...]
     key: str = msgspec.field(default_factory=lambda: uuid.uuid4().hex)

@@ -1,5 +1,5 @@
-"""What a support bundle holds of Larder's own rows: settings, alerts and jobs as text. Fields are named one by one here, so that
-a new one is not in a bundle before somebody has thought of it."""
+"""What a support bundle holds of Larder's own rows: settings, alerts and jobs as text.
+Fields are named one by one here, so that a new one is not in a bundle before somebody has thought of it."""
 
 from __future__ import annotations
 
@@ -80,11 +80,22 @@ def settings_lines() -> list[str]:
         "",
         *table("Alert levels that were changed", KindSeverity.objects.all()[:ROWS], "kind", "severity"),
         *table("Self-tests", [SelfTestPlan.load_row()], "short", "long", "first", "last"),
-        *table("Disks in self-tests, and sleep", DiskCare.objects.all()[:ROWS], "disk", "tested", "sleep", "short", "long", "answer"),
-        *table("Scrubs and trims", CareSchedule.objects.all()[:ROWS], "pool_key", "kind", "every", "first", "last", "tried"),
+        *table(
+            "Disks in self-tests, and sleep",
+            DiskCare.objects.all()[:ROWS],
+            "disk",
+            "tested",
+            "sleep",
+            "short",
+            "long",
+            "answer",
+        ),
+        *table(
+            "Scrubs and trims", CareSchedule.objects.all()[:ROWS], "pool_key", "kind", "every", "first", "last", "tried"
+        ),
         *table("Messages", Message.objects.all()[:MESSAGES], "event", "way", "state", "made", "tries", "answer"),
         *table("What is read regularly", Source.objects.order_by("name")[:ROWS], "name", "checked", "error"),
-    ]  # fmt: skip  # a table a line
+    ]
 
 
 def alert_lines() -> list[str]:

@@ -102,7 +102,8 @@ def folder_context(row: DatasetRow) -> dict[str, object]:
 
 
 def read_detail(row: DatasetRow) -> tuple[DatasetDetail | None, str]:
-    """The details of a dataset as last read, and the error of reading them. Also requests a new reading if they are old."""
+    """The details of a dataset as last read, and the error of reading them.
+    Also requests a new reading if they are old."""
     name = store.dataset_source(row.key)
     if store.claim_refresh(name, not_since=timezone.now() - FRESH):
         queue.send("workers.read_dataset", row.key)

@@ -59,7 +59,8 @@ class FolderForm(PlaceForm):
         label=lazy_text("Limit"),
         required=False,
         help_text=lazy_text(
-            "It never uses more than this, with everything below. For example 500 GB. Set one for backups: they fill all the space they get."
+            "It never uses more than this, with everything below. For example 500 GB. Set one for backups: "
+            "they fill all the space they get."
         ),
     )
     key = forms.ChoiceField(
@@ -71,7 +72,8 @@ class FolderForm(PlaceForm):
             ("key file", lazy_text("A key file of its own")),
         ],
         help_text=lazy_text(
-            "With a key of its own it is locked after every start, until somebody unlocks it. This cannot be changed later."
+            "With a key of its own it is locked after every start, until somebody unlocks it. This cannot be "
+            "changed later."
         ),
     )
 
@@ -93,7 +95,8 @@ class VolumeForm(PlaceForm):
         choices=[(size, formatting.binary_text(size)) for size in BLOCKS],
         initial=16 * 1024,
         help_text=lazy_text(
-            "16 KiB for a virtual machine or a database, 64 KiB for the disk of a desktop. What each costs is in the table below. It cannot be changed later."
+            "16 KiB for a virtual machine or a database, 64 KiB for the disk of a desktop. What each costs "
+            "is in the table below. It cannot be changed later."
         ),
     )
     thin = forms.BooleanField(

@@ -113,7 +113,8 @@ def change_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             value = str(form.cleaned_data["value"])
-            operation = SetDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name, value=value)  # type: ignore[arg-type]  # looked at above
+            # looked at above
+            operation = SetDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name, value=value)  # type: ignore[arg-type]
             if operation.needs_review:
                 return confirm.review(request, operation, back=back)
             return actions.start_and_return(request, operation, back)
@@ -136,5 +137,6 @@ def inherit_setting(request: HttpRequest, key: str, name: str) -> HttpResponse:
     dataset: Dataset = actions.find_row(key).fact
     if name not in properties_of_kind(dataset.kind):
         raise Http404
-    operation = InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name)  # type: ignore[arg-type]  # looked at above
+    # looked at above
+    operation = InheritDatasetProperty(dataset=dataset.name, guid=dataset.guid, name=name)  # type: ignore[arg-type]
     return actions.start_and_return(request, operation, reverse("folder_settings", args=[key]))

@@ -28,7 +28,8 @@ class SpaceBar(msgspec.Struct, frozen=True):
 
 
 def draw_space(dataset: Dataset) -> SpaceBar:
-    """The bar of used and free space, where free is what the limit or the pool leaves. Every part is at least one unit wide."""
+    """The bar of used and free space, where free is what the limit or the pool leaves.
+    Every part is at least one unit wide."""
     sizes = (
         (gettext("Files"), "data", dataset.used_by_data),
         (gettext("Snapshots"), "parity", dataset.used_by_snapshots),

@@ -55,8 +55,8 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 def build_folders(rows: list[DatasetRow], box: BoxAddress | None = None, *, failures: bool = False) -> list[Folder]:
-    """Build folders from rows, with a few queries for all. ``box``: for the addresses of their shares; ``failures``: with
-    how the last change of each switch went wrong."""
+    """Build folders from rows, with a few queries for all. ``box``: for the addresses of their shares;
+    ``failures``: with how the last change of each switch went wrong."""
     state = SwitchesState.read(box, failures=failures)
     return [Folder(row.key, fact, state.switches(row.key, fact)) for row, fact in readable_rows(rows)]
 

@@ -35,8 +35,8 @@ PAGE = 100
 
 
 class PoolCosts(msgspec.Struct, frozen=True):
-    """What each block size costs in ``pools``, which are all alike. ``advised``: the block for machines and databases, where the
-    usual one takes too much there; else 0."""
+    """What each block size costs in ``pools``, which are all alike.
+    ``advised``: the block for machines and databases, where the usual one takes too much there; else 0."""
 
     pools: str
     costs: tuple[BlockCost, ...]

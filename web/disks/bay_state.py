@@ -38,8 +38,8 @@ def is_heat(reason: Sequence[object]) -> bool:
 
 
 def disk_state(row: DiskRow, in_use: State | None = None) -> State:
-    """The worst of what its pool and its own figures say; the pool's where both are as bad. A disk that sleeps is asleep
-    unless something is wrong. ``in_use``: state and word of its place; None for its health alone."""
+    """The worst of what its pool and its own figures say; the pool's where both are as bad. A disk that sleeps is
+    asleep unless something is wrong. ``in_use``: state and word of its place; None for its health alone."""
     own = verdict_state(row)
     worst = pick_worst(in_use, own) if in_use else own
     return ("asleep", gettext("asleep")) if row.asleep and worst[0] not in WORST_FIRST else worst

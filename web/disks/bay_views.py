@@ -25,10 +25,12 @@ from web.translation import lazy_text, text_of
 
 LIGHT = lazy_text("The light of its bay is on for {} seconds.")
 BLINK = lazy_text(
-    "This bay has no light, so Larder reads from the disk: its activity light blinks for {} seconds, one second on and one off."
+    "This bay has no light, so Larder reads from the disk: its activity light blinks for {} seconds, one "
+    "second on and one off."
 )
 PERHAPS = lazy_text(
-    "The light of its bay is on, if there is one. Larder also reads from the disk: its activity light blinks for {} seconds."
+    "The light of its bay is on, if there is one. Larder also reads from the disk: its activity light blinks "
+    "for {} seconds."
 )
 SAID = {"light": LIGHT, "perhaps": PERHAPS}
 
@@ -106,7 +108,8 @@ def count_outside(known: list[BayRow]) -> int:
 
 
 def name_errors(kept: list[BayRow], outside: int) -> Iterator[str]:
-    """Why pages could name two disks alike. A bay without a label is called by its place, a disk outside by a number."""
+    """Why pages could name two disks alike. A bay without a label is called by its place, a
+    disk outside by a number."""
     if len({row.position for row in kept}) < len(kept):
         yield gettext("Two bays have the same place. Give each its own.")
     labels = [row.label for row in kept if row.label]
@@ -134,7 +137,7 @@ def locate(request: HttpRequest, key: str) -> HttpResponse:
             answer = next(iter(agent_client.stream_replies({"verb": "locate", "disk": disk.path}, silence=20)), {}).get(
                 "facts", {}
             )
-        messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))  # fmt: skip
+        messages.success(request, SAID.get(str(answer.get("way")), BLINK).format(int(answer.get("seconds", 30))))
     except LarderError as error:
         messages.error(
             request, gettext("The disk cannot be located: {error}").format(error=text_of(explain_error(error)))

@@ -1,4 +1,5 @@
-"""A burn-in as its page, the print, and the choice of disks for a pool show it: the graph of speeds, changes, and words."""
+"""A burn-in as its page, the print, and the choice of disks for a pool show it: the graph of
+speeds, changes, and words."""
 
 from __future__ import annotations
 
@@ -79,10 +80,14 @@ def draw_speeds(regions: Sequence[Region], results: Sequence[RegionResult]) -> S
         )
 
     marks = tuple(
-        Mark(round(regions[one.number].start * WIDTH / size, 1), max(round(regions[one.number].size * WIDTH / size, 1), 2), bool(one.problem))
+        Mark(
+            round(regions[one.number].start * WIDTH / size, 1),
+            max(round(regions[one.number].size * WIDTH / size, 1), 2),
+            bool(one.problem),
+        )
         for one in results
         if one.problem or one.number in slow
-    )  # fmt: skip
+    )
     written, read = [one.written for one in good], [one.read for one in good]
     return SpeedGraph(
         line(written), line(read), marks, text_of(rate_text(top)), text_of(rate_text(round(median(written + read))))
@@ -147,8 +152,8 @@ def draw_temperatures(points: Sequence[Sequence[int]]) -> str:
 
 
 def deciding(rows: Sequence[BurnIn]) -> BurnIn | None:
-    """The burn-in whose verdict counts, of those of one disk from the oldest on: the newest with a verdict. Self-tests alone
-    replace no test that wrote to every sector, unless they found worse. None without any verdict."""
+    """The burn-in whose verdict counts, of those of one disk from the oldest on: the newest with a verdict.
+    Self-tests alone replace no test that wrote to every sector, unless they found worse. None without any verdict."""
     newest = {row.writes: row for row in rows if row.verdict}
     wrote, tests = newest.get(True), newest.get(False)
     if wrote and tests and (tests.created < wrote.created or SEVERITY[tests.verdict] <= SEVERITY[wrote.verdict]):

@@ -39,15 +39,25 @@ USUAL_RATE = {True: 130 * 10**6, False: 350 * 10**6}  # bytes a second, by wheth
 State = BurnIn.State
 # What a user can do with a burn-in: from which states, to which, and what is said then.
 ACTS: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "pause": ((State.RUNNING,), State.PAUSING, lazy_text("It pauses now. A region that is half done is tested again when you resume.")),
+    "pause": (
+        (State.RUNNING,),
+        State.PAUSING,
+        lazy_text("It pauses now. A region that is half done is tested again when you resume."),
+    ),
     "resume": ((State.PAUSED, State.PAUSING), State.RUNNING, lazy_text("It goes on.")),
-    "stop": ((State.RUNNING, State.PAUSING, State.PAUSED), State.STOPPING, lazy_text("It stops. What was found so far stays.")),
-}  # fmt: skip
+    "stop": (
+        (State.RUNNING, State.PAUSING, State.PAUSED),
+        State.STOPPING,
+        lazy_text("It stops. What was found so far stays."),
+    ),
+}
 # What is said instead while the disk tests itself: Larder only looks on.
 SAID_IN_SELF_TEST = {
-    "pause": lazy_text("It pauses now. A self-test that has begun continues in the disk, and its result counts when you resume."),
+    "pause": lazy_text(
+        "It pauses now. A self-test that has begun continues in the disk, and its result counts when you resume."
+    ),
     "stop": lazy_text("It stops. A self-test that has begun continues in the disk. What was found so far stays."),
-}  # fmt: skip
+}
 
 
 class SpeedForm(forms.Form):
@@ -240,7 +250,8 @@ def has_writes_left(row: BurnIn) -> bool:
 @require_POST
 @refusals_lead_to("burn_in", "pk")
 def act_burn_in(request: HttpRequest, pk: str, what: str) -> HttpResponse:
-    """Pause, resume or stop; to resume, also with another limit. Harmless to repeat. Raises Refused where it still pauses."""
+    """Pause, resume or stop; to resume, also with another limit. Harmless to repeat.
+    Raises Refused where it still pauses."""
     if what not in ACTS:
         raise Http404
     row = get_object_or_404(BurnIn, pk=pk)

@@ -61,7 +61,10 @@ def draw_graphs(days: Sequence[DiskDay], accepted: Mapping[str, int]) -> list[Gr
 
 def describe_figures(days: Sequence[DiskDay], now: Sequence[Sequence[Any]]) -> list[Figure]:
     """The figures of a row, each stored as ``[name, number, text, rating, limit]``."""
-    return [Figure(name, text, rating, limit, draw_graph(days, FIGURE + name, name)) for name, _number, text, rating, limit in now]  # fmt: skip
+    return [
+        Figure(name, text, rating, limit, draw_graph(days, FIGURE + name, name))
+        for name, _number, text, rating, limit in now
+    ]
 
 
 def draw_graph(days: Sequence[DiskDay], name: str, title: str, accepted: int | None = None) -> Graph | None:

@@ -159,8 +159,13 @@ def accept_values(request: HttpRequest, key: str) -> HttpResponse:
     shown = {name: int(text) for name in ACCEPTABLE if re.fullmatch("[0-9]{1,20}", text := request.POST.get(name, ""))}
     accepted, grown = smart_history.accept_values(row, shown, request.user.get_username())
     if grown:
-        messages.error(request, gettext("Figures have changed since the page was shown. Look at them, then accept them."))  # fmt: skip
+        messages.error(
+            request, gettext("Figures have changed since the page was shown. Look at them, then accept them.")
+        )
     if accepted:
-        messages.success(request, gettext("Accepted. You are notified again when a figure grows. The verdict changes within a few minutes."))  # fmt: skip
+        messages.success(
+            request,
+            gettext("Accepted. You are notified again when a figure grows. The verdict changes within a few minutes."),
+        )
     store.touch("disks")
     return redirect("disk_health", key=key)

@@ -1,5 +1,5 @@
-"""What the owner says of the bays, the replacements that are under way, and the burn-ins of disks. All belong to the box, not
-to a pool."""
+"""What the owner says of the bays, the replacements that are under way, and the burn-ins of disks.
+All belong to the box, not to a pool."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class BayRow(models.Model):
 
 class Replacement(RowWithMessages):
     """A disk that is being replaced. Where it stands is read from the facts; here is only what they cannot tell later:
-    which disk it was, where it sat, which disks and vdevs were there when it began, and which one took its place. Guids are text: they have 64
-    bits without a sign.
+    which disk it was, where it sat, which disks and vdevs were there when it began, and which one took its place. Guids
+    are text: they have 64 bits without a sign.
     """
 
     TEXTS = ("bay", "known", "report")
@@ -81,9 +81,9 @@ class Replacement(RowWithMessages):
 class BurnIn(RowWithMessages):
     """The burn-in of one disk, known by its serial number. ``workers/burn_in.py`` carries it on, a job at a time.
 
-    States: ``running`` → ``done`` or ``stopped``. ``pausing`` and ``stopping`` are requests to the worker. ``paused`` waits
-    for the user; ``text`` says why, unless the user paused it. Stages: ``short`` and ``long`` (self-tests), ``write`` (only
-    if ``writes``), ``last`` (the drive's figures once more).
+    States: ``running`` → ``done`` or ``stopped``. ``pausing`` and ``stopping`` are requests to the worker. ``paused``
+    waits for the user; ``text`` says why, unless the user paused it. Stages: ``short`` and ``long`` (self-tests),
+    ``write`` (only if ``writes``), ``last`` (the drive's figures once more).
     """
 
     class State(models.TextChoices):
@@ -115,9 +115,9 @@ class BurnIn(RowWithMessages):
     job = models.UUIDField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)  # of the same step, without a result
     wanted = models.DateTimeField(null=True)  # a reading from after this moment is waited for
-    reading = models.JSONField(
-        default=dict
-    )  # the newest: {"at", "asleep", "counts", "passed", "tests", "testing", "left", "able", …}; "asked": of a later one in vain
+    # The newest: {"at", "asleep", "counts", "passed", "tests", "testing", "left", "able", …}; "asked": of a later
+    # one in vain.
+    reading = models.JSONField(default=dict)
     before = models.JSONField(default=dict)  # the first one that was not taken asleep
     log = models.JSONField(default=list)  # the drive's log of self-tests when the last one began
     tests = models.JSONField(default=dict)  # by kind: {"passed", "text"}
@@ -166,7 +166,8 @@ class BurnIn(RowWithMessages):
 
     @property
     def left(self) -> int | None:
-        """Per cent of the running self-test that are left; None where the disk does not report it, and where none runs."""
+        """Per cent of the running self-test that are left;
+        None where the disk does not report it, and where none runs."""
         return self.reading.get("left") if self.is_testing else None
 
     @property

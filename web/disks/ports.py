@@ -21,7 +21,8 @@ def in_front(disk: Disk) -> bool:
 
 
 def remember_ports(disks: Iterable[Disk]) -> bool:
-    """Store ports where disks are seen for the first time, in chassis order, after the known ones; whether there were any."""
+    """Store ports where disks are seen for the first time, in chassis order, after the known
+    ones; whether there were any."""
     rows = list(BayRow.objects.all())
     known, labels = {row.port for row in rows}, {row.label for row in rows}
     new = sorted({port_of(disk.slot) for disk in disks if disk.slot and in_front(disk)} - known, key=natural_key)
@@ -36,5 +37,6 @@ def remember_ports(disks: Iterable[Disk]) -> bool:
 
 def natural_key(port: str) -> tuple[str, int]:
     """Sort key that puts port 10 of a controller after port 9; the address before it is hexadecimal."""
-    rest, number = re.fullmatch(r"(.*?)([0-9]*)", port, re.DOTALL).groups()  # type: ignore[union-attr]  # it always fits
+    # it always fits
+    rest, number = re.fullmatch(r"(.*?)([0-9]*)", port, re.DOTALL).groups()  # type: ignore[union-attr]
     return rest, int(number or 0)

@@ -35,9 +35,18 @@ else:
 
 class PlanForm(PlanModelForm):
     short = forms.ChoiceField(label=lazy_text("Short test"), choices=EVERY, help_text=lazy_text("About two minutes."))
-    long = forms.ChoiceField(label=lazy_text("Long test"), choices=EVERY, help_text=lazy_text("Reads the whole disk, which takes hours. The disk answers a little slower meanwhile."))  # fmt: skip
+    long = forms.ChoiceField(
+        label=lazy_text("Long test"),
+        choices=EVERY,
+        help_text=lazy_text("Reads the whole disk, which takes hours. The disk answers a little slower meanwhile."),
+    )
     first = forms.TypedChoiceField(label=lazy_text("Start from"), choices=HOURS, coerce=int)
-    last = forms.TypedChoiceField(label=lazy_text("Start until"), choices=HOURS, coerce=int, help_text=lazy_text("The same hour twice means at any hour."))  # fmt: skip
+    last = forms.TypedChoiceField(
+        label=lazy_text("Start until"),
+        choices=HOURS,
+        coerce=int,
+        help_text=lazy_text("The same hour twice means at any hour."),
+    )
 
     class Meta:
         model = SelfTestPlan

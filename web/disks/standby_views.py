@@ -21,7 +21,14 @@ from web.inventory.models import DiskRow
 from web.jobs import queue
 from web.translation import lazy_text
 
-WORDS = {0: lazy_text("never"), 10: lazy_text("after 10 minutes without work"), 20: lazy_text("after 20 minutes"), 30: lazy_text("after half an hour"), 60: lazy_text("after an hour"), 120: lazy_text("after two hours")}  # fmt: skip
+WORDS = {
+    0: lazy_text("never"),
+    10: lazy_text("after 10 minutes without work"),
+    20: lazy_text("after 20 minutes"),
+    30: lazy_text("after half an hour"),
+    60: lazy_text("after an hour"),
+    120: lazy_text("after two hours"),
+}
 AS_IT_IS = ""  # Larder leaves the disk's own timer alone
 
 
@@ -34,19 +41,24 @@ def sleep_state(row: DiskRow, care: DiskCare, mates: list[DiskRow]) -> dict[str,
     """The context of the sleep card. ``mates``: the other disks of the pool."""
     return {
         "can": can_sleep(row),
-        "choices": [(AS_IT_IS, gettext("as the disk has it"), care.sleep is None), *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES)],
+        "choices": [
+            (AS_IT_IS, gettext("as the disk has it"), care.sleep is None),
+            *((str(minutes), WORDS[minutes], care.sleep == minutes) for minutes in MINUTES),
+        ],
         "wanted": care.sleep is not None,
         "waits": care.sleep is not None and not care.told,
         "refused": "" if care.answer == "told" else care.answer,
         "mates": any(map(can_sleep, mates)),
-    }  # fmt: skip
+    }
 
 
 def mates_of(bays: Iterable[Bay], key: str) -> list[DiskRow]:
     """The other disks of the pool, which wake together."""
     bays = list(bays)
     pool = next((bay.pool_key for bay in bays if bay.key == key), "")
-    return list(DiskRow.objects.filter(key__in=[bay.key for bay in bays if pool and bay.pool_key == pool and bay.key != key]))  # fmt: skip
+    return list(
+        DiskRow.objects.filter(key__in=[bay.key for bay in bays if pool and bay.pool_key == pool and bay.key != key])
+    )
 
 
 @require_POST

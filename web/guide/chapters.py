@@ -8,7 +8,8 @@ from web.translation import lazy_text
 
 
 class Chapter(msgspec.Struct, frozen=True):
-    """One page of the guide. ``picture`` describes its picture for those who do not see it; ``words`` help a search find it."""
+    """One page of the guide. ``picture`` describes its picture for those who do not see it;
+    ``words`` help a search find it."""
 
     slug: str
     title: str

@@ -51,7 +51,8 @@ KINDS = {
 
 
 class AddImportForm(forms.Form):
-    """Where the files are, and the folder that they are copied into. The forms of the kinds differ in their fields and words."""
+    """Where the files are, and the folder that they are copied into.
+    The forms of the kinds differ in their fields and words."""
 
     protocol: ClassVar[Literal["ssh", "smb", "nfs", "rsync"]]
     has_first = False  # whether a path begins with the name of a share or module
@@ -88,7 +89,10 @@ class AddImportForm(forms.Form):
         if not SOURCES[self.protocol].has_owners:
             del self.fields["owners"]
         elif not SOURCES[self.protocol].has_owner_names:
-            self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder.")  # fmt: skip
+            self.fields["owners"].help_text = gettext(
+                "A line for each user there: the number there, an equals sign, and the user here, for "
+                "example 1026=anna. All other files belong to the folder."
+            )
         self.label_fields()
 
     @classmethod
@@ -168,7 +172,14 @@ class SshImportForm(AddImportForm):
         self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20. Switch on ssh and rsync there.")
         self.fields["port"].label = gettext("Port of its ssh server")
         self.fields["user"].help_text = gettext("A user who may read all of the files.")
-        self.label("path", gettext("Folder there"), gettext("Its whole path, for example /volume1/photos. A path into a snapshot is best: files do not change in it."))  # fmt: skip
+        self.label(
+            "path",
+            gettext("Folder there"),
+            gettext(
+                "Its whole path, for example /volume1/photos. A path into a snapshot is best: files do not "
+                "change in it."
+            ),
+        )
 
 
 class SmbImportForm(AddImportForm):
@@ -176,10 +187,17 @@ class SmbImportForm(AddImportForm):
     has_first = True
 
     def label_fields(self) -> None:
-        self.label("host", gettext("Name or address of the computer or NAS"), gettext("For example nas.lan or 192.168.1.20."))  # fmt: skip
+        self.label(
+            "host", gettext("Name or address of the computer or NAS"), gettext("For example nas.lan or 192.168.1.20.")
+        )
         self.fields["user"].required = False
-        self.fields["user"].help_text = gettext("Preferably a user with read-only access. The next step asks for the password. Leave empty for a share without one.")  # fmt: skip
-        self.label("path", gettext("Share there"), gettext("Its name, for example photos, or a folder in it: photos/2019."))  # fmt: skip
+        self.fields["user"].help_text = gettext(
+            "Preferably a user with read-only access. The next step asks for the password. Leave empty for a "
+            "share without one."
+        )
+        self.label(
+            "path", gettext("Share there"), gettext("Its name, for example photos, or a folder in it: photos/2019.")
+        )
 
 
 class NfsImportForm(AddImportForm):
@@ -188,8 +206,20 @@ class NfsImportForm(AddImportForm):
     def label_fields(self) -> None:
         self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20.")
         del self.fields["user"]
-        self.label("path", gettext("Exported folder there"), gettext("Its whole path, for example /volume1/photos. Let the address of this box read it there, and do not map root to another user: otherwise files that only their owners may read are left out."))  # fmt: skip
-        self.fields["owners"].help_text = gettext("A line for each user there: the number there, an equals sign, and the user here, for example 1026=anna. All other files belong to the folder, and all files where the NAS sends names over NFS 4 instead of numbers.")  # fmt: skip
+        self.label(
+            "path",
+            gettext("Exported folder there"),
+            gettext(
+                "Its whole path, for example /volume1/photos. Let the address of this box read it there, and "
+                "do not map root to another user: otherwise files that only their owners may read are left "
+                "out."
+            ),
+        )
+        self.fields["owners"].help_text = gettext(
+            "A line for each user there: the number there, an equals sign, and the user here, for example "
+            "1026=anna. All other files belong to the folder, and all files where the NAS sends names over "
+            "NFS 4 instead of numbers."
+        )
 
 
 class DaemonImportForm(AddImportForm):
@@ -199,8 +229,12 @@ class DaemonImportForm(AddImportForm):
     def label_fields(self) -> None:
         self.fields["host"].help_text = gettext("For example nas.lan or 192.168.1.20. Switch on its rsync service.")
         self.fields["user"].required = False
-        self.fields["user"].help_text = gettext("Its password is asked for in the next step. Leave it out for a module without a password.")  # fmt: skip
-        self.label("path", gettext("Module there"), gettext("Its name, for example photos, or a folder in it: photos/2019."))  # fmt: skip
+        self.fields["user"].help_text = gettext(
+            "Its password is asked for in the next step. Leave it out for a module without a password."
+        )
+        self.label(
+            "path", gettext("Module there"), gettext("Its name, for example photos, or a folder in it: photos/2019.")
+        )
 
 
 FORMS: dict[str, type[AddImportForm]] = {

@@ -83,7 +83,8 @@ def choose_source(request: HttpRequest) -> HttpResponse:
 def add_import(request: HttpRequest, protocol: str) -> HttpResponse:
     """Ask where files come from and where they go; the import's page then says what is next.
 
-    Without a host key to confirm later, its review asks for the administrator's password, and for that of the user over there."""
+    Without a host key to confirm later, its review asks for the administrator's password, and for
+    that of the user over there."""
     if protocol not in FORMS:
         raise Http404
     form = FORMS[protocol](request.POST or None)

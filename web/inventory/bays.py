@@ -32,7 +32,8 @@ SCAN_WORDS = {"scrub": lazy_text("scrubbing"), "resilver": lazy_text("rebuilding
 
 
 class Bay(msgspec.Struct, frozen=True):
-    """A disk where its owner finds it. ``number`` counts the disks of the box, the system disk last; 0: it is unknown."""
+    """A disk where its owner finds it. ``number`` counts the disks of the box, the system
+    disk last; 0: it is unknown."""
 
     number: int
     key: str
@@ -66,7 +67,8 @@ class Bay(msgspec.Struct, frozen=True):
 
     @property
     def is_unfit(self) -> bool:
-        """Whether it must not be proposed for anything: it is failing, or failed its burn-in, where that was asked for."""
+        """Whether it must not be proposed for anything: it is failing, or failed its burn-in,
+        where that was asked for."""
         return self.is_failing or self.test_failed
 
     @property
@@ -176,7 +178,8 @@ def list_bays(
 
 
 def without_guesses(bays: Iterable[Bay], known: Iterable[BayRow]) -> list[Bay]:
-    """The bays without the numbers that only count the disks: while one of these cannot be read, they may be those of others."""
+    """The bays without the numbers that only count the disks: while one of these cannot be read,
+    they may be those of others."""
     stored = {row.position for row in known}
     return [bay if bay.number in stored else replace(bay, number=0) for bay in bays]
 
@@ -203,7 +206,11 @@ def list_missing_disks(
     pools: Iterable[Pool], known: dict[str, Bay], known_bays: KnownBays | None = None
 ) -> list[MissingDisk]:
     """The disks that pools lack and that are nowhere in the box, in their bays unless these have other disks."""
-    free = {port: row for port, row in (known_bays or {}).items() if row.position not in {one.number for one in known.values()}}  # fmt: skip
+    free = {
+        port: row
+        for port, row in (known_bays or {}).items()
+        if row.position not in {one.number for one in known.values()}
+    }
 
     def at(device: Vdev) -> tuple[int, str]:
         row = free.get(ports.port_of(device.slot)) if device.slot else None
@@ -228,9 +235,17 @@ def list_missing_disks(
 def build_bay(number: int, row: DiskRow, disk: Disk, member: tuple[Pool, Vdev, str] | None) -> Bay:
     """A disk with its state and word; ``member`` is its pool, its device there, and the role of its group."""
     bay = Bay(
-        number, row.key, disk, "empty", "", temperature=row.temperature, asleep=row.asleep,
-        smart_passed=row.smart_passed, smart_text=text_of(row.smart_text), verdict=row.verdict,
-    )  # fmt: skip
+        number,
+        row.key,
+        disk,
+        "empty",
+        "",
+        temperature=row.temperature,
+        asleep=row.asleep,
+        smart_passed=row.smart_passed,
+        smart_text=text_of(row.smart_text),
+        verdict=row.verdict,
+    )
     in_use: bay_state.State = "empty", gettext("free") if disk.free else gettext("holds old data")
     if member:
         pool, device, role = member
@@ -276,7 +291,8 @@ def device_label(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | No
 
 
 def device_name(device: Vdev, known: dict[str, Bay], known_bays: KnownBays | None = None) -> str:
-    """``bay 3 (WDC WD20EARS, serial …)``; where the disk is gone, its bay as long as that is known, and its own name."""
+    """``bay 3 (WDC WD20EARS, serial …)``; where the disk is gone, its bay as long as that
+    is known, and its own name."""
     if (found := known.get(link_of(device))) and found.number:
         return Message("bay {name} ({disk})", name=found.name, disk=f"{found.disk.model} {found.disk.serial}")
     home = (known_bays or {}).get(ports.port_of(device.slot)) if device.slot else None

@@ -96,7 +96,8 @@ class Box(msgspec.Struct, frozen=True):
 
 
 def read_box() -> Box:
-    """Read the rows of disks, pools, bays and events, and put them together. One that cannot be decoded is only named."""
+    """Read the rows of disks, pools, bays and events, and put them together.
+    One that cannot be decoded is only named."""
     odd_pools, odd_disks = OddRows(), OddRows()
     rows, disk_rows, places = list(PoolRow.objects.order_by("name")), list(DiskRow.objects.all()), read_known_bays()
     pools = list(facts_of(rows, odd_pools))

@@ -16,7 +16,8 @@ SOURCES = ("share_source", "policy_source", "backup_source", "access_source")
 
 
 class DatasetRow(Row):
-    """``key`` is the dataset's guid. ``type`` is what the fact calls ``kind``; ``is_test``: a test of a restore has made it."""
+    """``key`` is the dataset's guid. ``type`` is what the fact calls ``kind``;
+    ``is_test``: a test of a restore has made it."""
 
     kind = Dataset
     pool = models.CharField(max_length=255, db_index=True)
@@ -68,7 +69,8 @@ class DatasetRelated(models.Model):
 
 
 class SnapshotRow(DatasetRelated):
-    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands once and pages read an index.
+    """A snapshot. Not a ``Row``: there are a hundred thousand of them, so each column stands
+    once and pages read an index.
 
     A snapshot keeps its guid when it is sent, so two datasets may have the same one.
     """
@@ -98,9 +100,18 @@ class SnapshotRow(DatasetRelated):
     @property
     def fact(self) -> Snapshot:
         return Snapshot(
-            name=self.name, guid=int(self.guid), txg=self.txg, created=self.created, used=self.used, referenced=self.referenced,
-            written=self.written, holds=self.holds, clones=tuple(filter(None, self.clones.split(","))), run=self.run, note=self.note,
-        )  # fmt: skip
+            name=self.name,
+            guid=int(self.guid),
+            txg=self.txg,
+            created=self.created,
+            used=self.used,
+            referenced=self.referenced,
+            written=self.written,
+            holds=self.holds,
+            clones=tuple(filter(None, self.clones.split(","))),
+            run=self.run,
+            note=self.note,
+        )
 
 
 class BookmarkRow(DatasetRelated):

@@ -26,7 +26,8 @@ def look_up_strictly(_name: str, work: Callable[[], Any]) -> Any:
 
 
 def look_up_or_none(name: str, work: Callable[[], Any]) -> Any:
-    """Run the look-up, or log that it failed. For what names such rows elsewhere: the alert rules look at all of them."""
+    """Run the look-up, or log that it failed. For what names such rows elsewhere: the alert
+    rules look at all of them."""
     try:
         return work()
     except ValueError as problem:  # what msgspec and json raise
@@ -35,7 +36,8 @@ def look_up_or_none(name: str, work: Callable[[], Any]) -> Any:
 
 
 def strict_about(*names: str) -> LookUp:
-    """A look-up that leaves out what cannot be decoded, except of these and what is below them: a plan would lack it."""
+    """A look-up that leaves out what cannot be decoded, except of these and what is below
+    them: a plan would lack it."""
     tops = tuple(f"{name}/" for name in names)
 
     def look_up(name: str, work: Callable[[], Any]) -> Any:
@@ -58,21 +60,23 @@ class OddRows:
 
 
 class OddRow(Refused, ValueError):
-    """What is stored of something cannot be decoded, as after an update: nothing is planned for that until it is read again."""
+    """What is stored of something cannot be decoded, as after an update: nothing is planned for
+    that until it is read again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
             Reason(
                 "row-odd",
-                "What Larder stored of {name} cannot be read. It is read again within a minute. If this stays, restart the box.",
+                "What Larder stored of {name} cannot be read. It is read again within a minute. If this "
+                "stays, restart the box.",
                 name=name,
             )
         )
 
 
 class Row(models.Model):
-    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to; ``columns`` are those that are made from
-    the fact whenever it is stored, for queries: the text of ``facts`` is searched for what people type alone."""
+    """A fact under its identity. ``kind`` is the struct that ``facts`` decodes to; ``columns`` are those that are made
+    from the fact whenever it is stored, for queries: the text of ``facts`` is searched for what people type alone."""
 
     key = models.CharField(max_length=300, primary_key=True)
     name = models.CharField(max_length=300, db_index=True)
@@ -104,7 +108,8 @@ class Row(models.Model):
 
 
 class RowWithSaidFacts(Row):
-    """A fact with sentences in it; ``said_of_facts`` is what they were made from, as ``said`` of ``RowWithMessages``."""
+    """A fact with sentences in it; ``said_of_facts`` is what they were made from, as
+    ``said`` of ``RowWithMessages``."""
 
     said_of_facts = models.JSONField(default=dict)
 

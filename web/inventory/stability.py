@@ -1,4 +1,5 @@
-"""When each pool last showed a sign of trouble: in what was read of it, or in an event. The rule is ``verdict.is_settled``."""
+"""When each pool last showed a sign of trouble: in what was read of it, or in an event.
+The rule is ``verdict.is_settled``."""
 
 from __future__ import annotations
 

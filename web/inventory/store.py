@@ -55,8 +55,8 @@ SECONDS_TO_READ = 90
 
 
 def replace(model: type[Row], found: Iterable[Any], key: Callable[[Any], str], **columns: Callable[[Any], Any]) -> bool:
-    """Make the table say exactly what was found, touching only rows that differ; whether anything did. ``columns``: further
-    ones beside those of the model."""
+    """Make the table say exactly what was found, touching only rows that differ; whether anything did.
+    ``columns``: further ones beside those of the model."""
     made = {**model.columns, **columns}
     wanted: dict[str, Row] = {}
     said = ["said_of_facts"] if issubclass(model, RowWithSaidFacts) else []
@@ -99,7 +99,8 @@ ON CONFLICT (name) DO UPDATE SET checked = excluded.checked, error = excluded.er
 
 
 def checked(name: str, *, changed: bool, seconds: float = 0, error: str = "", at: datetime | None = None) -> None:
-    """Note that a source was read now, or at the time given. Its version moves when what it said, or its error, has changed."""
+    """Note that a source was read now, or at the time given.
+    Its version moves when what it said, or its error, has changed."""
     inventory = connections["inventory"]
     when = inventory.ops.adapt_datetimefield_value(at or timezone.now())
     with inventory.cursor() as cursor:
@@ -126,8 +127,8 @@ def is_read(name: str) -> bool:
 def claim_refresh(name: str, *, not_since: datetime) -> bool:
     """Whether this caller is the one to ask for a new reading: true once per interval, for all callers together.
 
-    Where a reading takes long, as on a slow box, the interval is twice as long: pages that are looked at leave half of the
-    time to what people wait for. What was asked for by a clock that was ahead does not count.
+    Where a reading takes long, as on a slow box, the interval is twice as long: pages that are looked at leave half of
+    the time to what people wait for. What was asked for by a clock that was ahead does not count.
     """
     source, _made = Source.objects.get_or_create(name=name)
     table = Source.objects.filter(name=name)
@@ -150,8 +151,8 @@ def dataset_source(key: str) -> str:
 def facts(odd: list[Row] | None = None) -> Facts:
     """What the inventory says, for checking and planning in a page. A constant number of queries.
 
-    Rows that cannot be decoded are left out, and put into ``odd``: ``facts_for`` refuses where they matter. The agent, which
-    reads everything itself, has the last word.
+    Rows that cannot be decoded are left out, and put into ``odd``: ``facts_for`` refuses where they matter.
+    The agent, which reads everything itself, has the last word.
     """
 
     def read(rows: Iterable[Row]) -> tuple[Any, ...]:
@@ -184,7 +185,8 @@ def facts(odd: list[Row] | None = None) -> Facts:
 
 
 def refuse_odd(operation: Operation, odd: Iterable[Row]) -> None:
-    """Raise OddRow where one of these rows is of something that the operation is about, or takes away with what is above."""
+    """Raise OddRow where one of these rows is of something that the operation is about, or
+    takes away with what is above."""
     said, taken = set(words_of(msgspec.to_builtins(operation))), operation.files_taken()
     for row in odd:
         own = {row.key, row.name, f"/dev/disk/by-id/{row.key}"} - {""}
@@ -212,18 +214,19 @@ def top_datasets(names: Iterable[str], look_up: LookUp = look_up_strictly) -> di
 
 
 def stopped_pools() -> set[str]:
-    """Names of pools that must not be asked or changed, because the caller would wait for their disks. One query. A pool whose
-    row cannot be decoded is one of them until it is read again."""
+    """Names of pools that must not be asked or changed, because the caller would wait for their disks. One query.
+    A pool whose row cannot be decoded is one of them until it is read again."""
     rows = list(PoolRow.objects.all())
     running = {pool.name for pool in facts_of(rows, look_up_or_none) if pool.state != "SUSPENDED"}
     return {row.name for row in rows} - running
 
 
 def facts_of_pools(look_up: LookUp = look_up_or_none) -> Facts:
-    """Only the pools, the top dataset of each, and the disks: what is looked at every few seconds does not read every folder.
+    """Only the pools, the top dataset of each, and the disks: what is looked at every few
+    seconds does not read every folder.
 
-    A row that cannot be decoded is left out, so that work on the others goes on. The agent, which reads everything itself,
-    has the last word on what changes the box.
+    A row that cannot be decoded is left out, so that work on the others goes on.
+    The agent, which reads everything itself, has the last word on what changes the box.
     """
     pools = tuple(facts_of(PoolRow.objects.order_by("name"), look_up))
     return Facts(
@@ -252,7 +255,8 @@ def facts_for(operation: Operation) -> Facts:
 
 
 def read_box_record(found: Facts, pool: str, box: str) -> Facts:
-    """The facts with the record of a box as the agent reads it; as they are where it cannot, which the operation says."""
+    """The facts with the record of a box as the agent reads it; as they are where it cannot,
+    which the operation says."""
     if not pool:
         return found
     try:
@@ -263,7 +267,8 @@ def read_box_record(found: Facts, pool: str, box: str) -> Facts:
 
 
 def read_disks(found: Facts, paths: Iterable[str]) -> Facts:
-    """The facts with what the agent reads on those of the disks that look empty; as they are where it cannot be asked."""
+    """The facts with what the agent reads on those of the disks that look empty; as they are
+    where it cannot be asked."""
     empty = [path for path in paths if (disk := found.disk(path)) and disk.free]
     if not empty:
         return found

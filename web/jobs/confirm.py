@@ -54,8 +54,9 @@ def review(
 ) -> HttpResponse:
     """The page that shows the plan and asks for confirmation. Raises Refused where something speaks against it.
 
-    ``reasons`` are what is wrong with its answers, by the fields of the page. ``facts`` are the inventory's, unless the page has read more for its sentences; the digest does not depend on that.
-    ``titles`` are the steps that its wizard took, where it skipped some.
+    ``reasons`` are what is wrong with its answers, by the fields of the page. ``facts`` are the inventory's, unless the
+    page has read more for its sentences; the digest does not depend on that. ``titles`` are the steps that its wizard
+    took, where it skipped some.
     """
     operation = as_read(operation)
     facts = facts or store.facts_for(operation)
@@ -93,8 +94,8 @@ def asked_secrets(operation: Operation, plan: Plan, errors: dict[str, str]) -> l
 
 
 def as_read(operation: Operation) -> Operation:
-    """The operation as the agent will read it, so that both digests are of the same: msgspec leaves a default out by what
-    the object is and not by what it says, and a form's answer is another object than the one of a literal."""
+    """The operation as the agent will read it, so that both digests are of the same: msgspec leaves a default out by
+    what the object is and not by what it says, and a form's answer is another object than the one of a literal."""
     return decode_operation(as_json(operation))
 
 

@@ -1,7 +1,7 @@
 """How long each operation takes, as its review says: one table by the tags of operations.
 
-Where it follows from sizes or from earlier work it is an estimate with its basis; where it cannot be known the sentence says
-what it depends on. ``tests/web/jobs/test_durations.py`` sees that no operation is missing.
+Where it follows from sizes or from earlier work it is an estimate with its basis; where it cannot be known the sentence
+says what it depends on. ``tests/web/jobs/test_durations.py`` sees that no operation is missing.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def benchmark(operation: RunBenchmarkCase, known: EstimateFacts) -> str:
 def backup(operation: RunBackup, known: EstimateFacts) -> str:
     dataset = known.facts.dataset(operation.dataset)
     return gettext(
-        "It depends on how much changed since the last copy. The first one copies everything: {size}, about {duration} at {rate}."
+        "It depends on how much changed since the last copy. The first one copies everything: {size}, about "
+        "{duration} at {rate}."
     ).format(
         size=text_of(size_text(dataset.used if dataset else 0)),
         duration=about((dataset.used if dataset else 0) / HARD_DISK),
@@ -167,7 +168,8 @@ def sent_backup(operation: SendBackup, known: EstimateFacts) -> str:
     if remote is None or not remote.pace:
         return gettext("It depends on how much changed since the last copy, and on the line to the other computer.")
     return gettext(
-        "It depends on how much changed since the last copy: about {duration} for each 100 GB, at the pace of the last transfer."
+        "It depends on how much changed since the last copy: about {duration} for each 100 GB, at the pace "
+        "of the last transfer."
     ).format(duration=about(100 * 10**9 / remote.pace))
 
 
@@ -206,23 +208,83 @@ DURATIONS: dict[str, str | Estimate] = {
     # What is only noted or switched.
     **dict.fromkeys(
         (
-            "add-cache", "add-log", "add-spare", "add-vdev", "adopt-drift", "approve-shares", "autoexpand-vdev",
-            "bookmark-snapshot", "change-key", "clear-errors", "clone-snapshot", "create-account",
-            "create-dataset", "create-group", "create-volume", "delete-key", "destroy-bookmark", "detach-disk",
-            "discard-received", "enable-account", "end-connection", "forget-port", "grow-volume", "hold-snapshot",
-            "inherit-dataset-property", "keep-mtu", "keep-setting", "mount-dataset", "offline-disk", "open-top-folder",
-            "overwrite-drift", "overwrite-target", "pause-scrub", "promote-dataset", "put-setting-back", "receive-copies",
-            "release-snapshot", "remove-group", "remove-import", "remove-receiver", "remove-remote", "rename-account", "rename-snapshot",
-            "republish-share", "run-snapshot-policies", "set-backup", "set-copy-aside", "set-dataset-property",
-            "set-host-name", "set-import-password", "set-members", "set-password", "set-pool-property", "set-share",
-            "set-received-retention", "set-smb-security", "set-snapshot-policy", "set-target", "set-time-servers", "set-time-zone", "set-user-quota",
-            "stop-scrub", "stop-trim", "store-key", "take-checkpoint", "take-snapshot", "try-mtu", "upgrade-pool", "write-record",
+            "add-cache",
+            "add-log",
+            "add-spare",
+            "add-vdev",
+            "adopt-drift",
+            "approve-shares",
+            "autoexpand-vdev",
+            "bookmark-snapshot",
+            "change-key",
+            "clear-errors",
+            "clone-snapshot",
+            "create-account",
+            "create-dataset",
+            "create-group",
+            "create-volume",
+            "delete-key",
+            "destroy-bookmark",
+            "detach-disk",
+            "discard-received",
+            "enable-account",
+            "end-connection",
+            "forget-port",
+            "grow-volume",
+            "hold-snapshot",
+            "inherit-dataset-property",
+            "keep-mtu",
+            "keep-setting",
+            "mount-dataset",
+            "offline-disk",
+            "open-top-folder",
+            "overwrite-drift",
+            "overwrite-target",
+            "pause-scrub",
+            "promote-dataset",
+            "put-setting-back",
+            "receive-copies",
+            "release-snapshot",
+            "remove-group",
+            "remove-import",
+            "remove-receiver",
+            "remove-remote",
+            "rename-account",
+            "rename-snapshot",
+            "republish-share",
+            "run-snapshot-policies",
+            "set-backup",
+            "set-copy-aside",
+            "set-dataset-property",
+            "set-host-name",
+            "set-import-password",
+            "set-members",
+            "set-password",
+            "set-pool-property",
+            "set-share",
+            "set-received-retention",
+            "set-smb-security",
+            "set-snapshot-policy",
+            "set-target",
+            "set-time-servers",
+            "set-time-zone",
+            "set-user-quota",
+            "stop-scrub",
+            "stop-trim",
+            "store-key",
+            "take-checkpoint",
+            "take-snapshot",
+            "try-mtu",
+            "upgrade-pool",
+            "write-record",
         ),
         SECONDS,
     ),
     **dict.fromkeys(("create-pool", "destroy-pool", "clean-up-benchmark", "take-place"), MINUTE),
     **dict.fromkeys(("export-pool", "lock-dataset", "rename-dataset", "roll-back", "unmount-dataset"), ANY_SIZE),
-    **dict.fromkeys(("add-import", "add-remote", "confirm-host-key", "confirm-import-key", "pair-box", "test-remote"), ANSWER),
+    **dict.fromkeys(
+        ("add-import", "add-remote", "confirm-host-key", "confirm-import-key", "pair-box", "test-remote"), ANSWER
+    ),
     **dict.fromkeys(("destroy-dataset", "discard-checkpoint", "remove-drill"), FREES),
     **dict.fromkeys(("unlock-dataset", "unlock-all", "check-backup-keys"), lazy_text("A few seconds for each folder.")),
     "rewind-checkpoint": lazy_text("Some minutes: the pool is exported, and imported as it was then."),
@@ -237,15 +299,18 @@ DURATIONS: dict[str, str | Estimate] = {
     "prune-received": snapshots,
     "restore-from-snapshot": PER_TB,
     "verify-backup": lazy_text(
-        "It depends on how much is compared: about 3 h for each TB, which is read on both sides, an estimate for hard disks."
+        "It depends on how much is compared: about 3 h for each TB, which is read on both sides, an estimate "
+        "for hard disks."
     ),
     "drill-backup": lazy_text(
-        "It depends on how much there is: about 6 h for each TB, which is restored and then compared, an estimate for hard disks."
+        "It depends on how much there is: about 6 h for each TB, which is restored and then compared, an "
+        "estimate for hard disks."
     ),
     "drill-remote": remote_drill,
     "test-import": lazy_text("It depends on how many files there are: the other computer lists all of them."),
     "run-import": lazy_text(
-        "It depends on how much there is, and on the network: about 3 h for each TB over one of 1 Gbit/s. Comparing takes as long again."
+        "It depends on how much there is, and on the network: about 3 h for each TB over one of 1 Gbit/s. "
+        "Comparing takes as long again."
     ),
     "run-backup": backup,
     "send-backup": sent_backup,
@@ -268,8 +333,10 @@ DURATIONS: dict[str, str | Estimate] = {
         "It runs in the background. It depends on the disks: minutes for most solid-state disks, hours for large pools."
     ),
     "rehearse-rebuild": rehearsal,
-    "clean-up-rehearsal": lazy_text("It depends on how much test data there is: the disk is rebuilt before the job ends."),
-}  # fmt: skip
+    "clean-up-rehearsal": lazy_text(
+        "It depends on how much test data there is: the disk is rebuilt before the job ends."
+    ),
+}
 
 
 def duration_of(operation: Operation, known: EstimateFacts) -> str:

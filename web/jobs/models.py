@@ -23,10 +23,10 @@ AUTOMATIC = {
 class Job(RowWithMessages):
     """One confirmed operation. The row is the truth, the queue only carries its id.
 
-    States: ``queued`` → ``running`` (→ ``waiting`` until ``starts``, where it needs a proof and has none) → ``done``, ``failed`` (a step failed), ``refused`` (nothing was changed),
-    ``cancelled`` (the person stopped it between steps) or ``interrupted`` (a crash or power cut; the text says after
-    which step and what to do). A job goes to ``running`` by a conditional update with the worker's own token, so two
-    workers never both have it. Nothing leaves an end state.
+    States: ``queued`` → ``running`` (→ ``waiting`` until ``starts``, where it needs a proof and has none) → ``done``,
+    ``failed`` (a step failed), ``refused`` (nothing was changed), ``cancelled`` (the person stopped it between steps)
+    or ``interrupted`` (a crash or power cut; the text says after which step and what to do). A job goes to ``running``
+    by a conditional update with the worker's own token, so two workers never both have it. Nothing leaves an end state.
     """
 
     class State(models.TextChoices):

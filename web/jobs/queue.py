@@ -1,7 +1,8 @@
 """Tell the worker that there is something to do. Only ids go through Redis; without it the row waits.
 
-The message is Celery's own, protocol version 2 (docs.celeryq.dev, "Message Protocol"), pushed onto the list that the worker
-reads (``workers/redis_transport.py``). Celery could write it, and would keep 17 MiB of itself in the web process for that.
+The message is Celery's own, protocol version 2 (docs.celeryq.dev, "Message Protocol"), pushed onto the list
+that the worker reads (``workers/redis_transport.py``). Celery could write it, and would keep 17 MiB of itself
+in the web process for that.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from web.translation import lazy_format, lazy_text
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing in to shares,
-    with the grammar of those; otherwise a passphrase, unless ``check`` says otherwise. ``field`` is its name in the form."""
+    """How the review page asks for a secret: typed twice where it is a new one. ``password``: for signing
+    in to shares, with the grammar of those; otherwise a passphrase, unless ``check`` says otherwise.
+    ``field`` is its name in the form."""
 
     label: str
     help: str

@@ -1,4 +1,5 @@
-"""What goes on in the box at this moment: network, disks, temperatures, who is connected, and how old the copies are."""
+"""What goes on in the box at this moment: network, disks, temperatures, who is connected,
+and how old the copies are."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ NAMED = 4  # of those who are connected
 
 
 class RightNow(msgspec.Struct, frozen=True):
-    """``network`` and ``disks``: bytes a second in and out, read and written; None: not measured yet. ``warmest``: °C of the
-    warmest disk, 0 where none tells. ``copied``: the oldest of the newest good copies of all backups; ``uncopied`` of them have none."""
+    """``network`` and ``disks``: bytes a second in and out, read and written; None: not measured yet. ``warmest``: °C
+    of the warmest disk, 0 where none tells. ``copied``: the oldest of the newest good copies of all backups;
+    ``uncopied`` of them have none."""
 
     network: tuple[int, int] | None = None
     disks: tuple[int, int] | None = None

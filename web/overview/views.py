@@ -95,7 +95,8 @@ def collect_attention(
                 "attention",
                 gettext("{name} cannot be shown.").format(name=name),
                 gettext(
-                    "What Larder stored of it cannot be read. It is read again within a minute. If this stays, restart the box."
+                    "What Larder stored of it cannot be read. It is read again within a minute. If this "
+                    "stays, restart the box."
                 ),
             )
             for name in box.odd

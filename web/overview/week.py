@@ -55,8 +55,8 @@ def read_week(now: datetime) -> Week:
 
 
 def ended_jobs(since: datetime) -> Iterator[Happening]:
-    """What somebody asked for, and one line for all backups that schedules started. What other schedules do is told by its
-    result, or as an alert where it fails."""
+    """What somebody asked for, and one line for all backups that schedules started.
+    What other schedules do is told by its result, or as an alert where it fails."""
     week = Job.objects.filter(finished__gt=since)
     backups = week.filter(created_by=BY_SCHEDULE, kind__in=BACKUPS)
     rows = (
@@ -89,8 +89,8 @@ def scheduled_backups(last: Job, at: datetime, runs: int, bad: int) -> Happening
 
 
 def week_alerts(since: datetime) -> Iterator[Happening]:
-    """Alerts that began or ended, and good news. One whose fault is gone but that is not resolved yet is left out: by the
-    time that it is read, it would contradict the rest of the page."""
+    """Alerts that began or ended, and good news. One whose fault is gone but that is not resolved yet is left out: by
+    the time that it is read, it would contradict the rest of the page."""
     rows = Alert.objects.alias(moment=Coalesce("cleared", "first_seen")).filter(moment__gt=since)
     for row in rows.exclude(gone__isnull=False, cleared=None).order_by("-moment", "-pk")[:50]:
         at, word = (

@@ -104,7 +104,8 @@ def disks_context(answers: Answers) -> dict[str, object]:
 
 
 def layout_context(answers: Answers) -> dict[str, object]:
-    """The suggested layouts as cards, or the table of all of them: where it is asked for, or where one of it was chosen."""
+    """The suggested layouts as cards, or the table of all of them: where it is asked for, or
+    where one of it was chosen."""
     offers = offer_layouts(answers.chosen)
     layout = offers.select(answers.query.get("layout", ""))
     compares = answers.compares or not offers.suggests(layout)

@@ -193,7 +193,8 @@ def actions_of(way: Way, facts: GrowthFacts) -> list[tuple[str, str]]:
 
 
 def cleanup_actions(cleanup: Cleanup) -> Iterator[tuple[str, str]]:
-    """Where snapshots and old copies are deleted. The page of snapshots by space has only folders with deleted files."""
+    """Where snapshots and old copies are deleted. The page of snapshots by space has only
+    folders with deleted files."""
     if cleanup.snapshots:
         yield reverse("snapshots_space"), gettext("Show snapshots by space")
     elif cleanup.reserved:

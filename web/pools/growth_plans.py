@@ -78,8 +78,8 @@ def name_devices(pool: Pool, bays: dict[str, Bay], homes: KnownBays | None) -> d
 def note_places(
     plan: GrowthPlan, pool: Pool, bays: dict[str, Bay], homes: KnownBays | None, now: datetime
 ) -> list[str]:
-    """Put into the plan which disks took which places since the last look, without saving it; returns the fields that have
-    changed. Disks that the plan is not about are left out."""
+    """Put into the plan which disks took which places since the last look, without saving it; returns the fields that
+    have changed. Disks that the plan is not about are left out."""
     seats = read_seats(pool)
     if seats == plan.seats:
         return []

@@ -107,7 +107,8 @@ def set_price(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 def begin_plan(request: HttpRequest, key: str) -> HttpResponse:
-    """Begin the plan to replace every smaller disk. The disks are found anew, so a page that is old begins nothing wrong."""
+    """Begin the plan to replace every smaller disk. The disks are found anew, so a page that is
+    old begins nothing wrong."""
     box, card = find_card(key)
     size = chosen_size(request.POST.get("size", ""))
     now = timezone.now()

@@ -88,6 +88,7 @@ def lifecycle_context(pool: Pool) -> dict[str, object]:
 
 @require_GET
 def review_pool_act(request: HttpRequest, key: str, act: str) -> HttpResponse:
-    """The review page of exporting, destroying or upgrading a pool, of its checkpoint, of approving its shares, or of cleaning up."""
+    """The review page of exporting, destroying or upgrading a pool, of its checkpoint, of approving its
+    shares, or of cleaning up."""
     row = get_object_or_404(PoolRow, key=key)
     return review_act(request, ACTS, act, back=reverse("pool", args=[key]), pool=row.name, guid=row.fact.guid)

@@ -97,14 +97,16 @@ class ScheduleForm(forms.Form):
         choices=HOURS,
         coerce=int,
         help_text=lazy_text(
-            "The same hour twice means at any time. What was missed because the box was off begins during the next of these hours."
+            "The same hour twice means at any time. What was missed because the box was off begins during "
+            "the next of these hours."
         ),
     )
     inside = forms.BooleanField(
         label=lazy_text("Pause it outside these hours"),
         required=False,
         help_text=lazy_text(
-            "The scrub of a large pool then takes several nights. Otherwise it runs until it is done; files stay available either way."
+            "The scrub of a large pool then takes several nights. Otherwise it runs until it is done; files "
+            "stay available either way."
         ),
     )
 
@@ -277,7 +279,8 @@ def set_switch(request: HttpRequest, pool: Pool, name: str, value: str, back: st
     """Set a property that is on or off; review it first where it cannot be undone later. Raises Refused."""
     if name not in {"autotrim", "autoexpand", "autoreplace"}:
         raise Refused(Reason("property-not-settable", "This property cannot be set here.", field="name"))
-    operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]  # one of the three above
+    # one of the three above
+    operation = SetPoolProperty(pool=pool.name, name=name, value=value)  # type: ignore[arg-type]
     if operation.grave:
         return confirm.review(request, operation, back=back)
     return start_job(request, operation, back)

@@ -98,8 +98,9 @@ class DiskPrice(models.Model):
 
 
 class GrowthPlan(RowWithMessages):
-    """The plan to replace disks of a pool by larger ones, one after the other. How far it is, ZFS tells
-    (``appliance/pools/growth_plan.py``); ``moved`` is when that last changed, so that a plan that stands still is noticed."""
+    """The plan to replace disks of a pool by larger ones, one after the other. How far it is, ZFS
+    tells (``appliance/pools/growth_plan.py``); ``moved`` is when that last changed, so that a plan
+    that stands still is noticed."""
 
     TEXTS = ("targets", "replaced", "outcome")
 
@@ -107,8 +108,8 @@ class GrowthPlan(RowWithMessages):
     pool = models.CharField(max_length=255)
     size = models.PositiveBigIntegerField()  # of the new disks
     targets = models.JSONField(default=list)  # guids as text, and what the disk was called: [["123", "bay 1 (…)"], …]
-    # Which disk sat where at the last look (``growth_plan.read_seats``), and which took whose place since: guids as text of
-    # the old and the new one, what the new one is called, and when that was seen, in seconds since 1970.
+    # Which disk sat where at the last look (``growth_plan.read_seats``), and which took whose place since: guids as
+    # text of the old and the new one, what the new one is called, and when that was seen, in seconds since 1970.
     seats = models.JSONField(default=dict)
     replaced = models.JSONField(default=list)  # [["123", "456", "bay 1 (…)", 1790000000], …]
     done = models.PositiveSmallIntegerField(default=0)

@@ -35,8 +35,8 @@ def find_new_device(case: Replacement, pool: Pool) -> Vdev | None:
 
 
 def is_over(pool: Pool, new: Vdev | None) -> bool:
-    """Whether nothing of a replacement is left to do once the old disk has left the pool: ``new``, which took its place, is in
-    use and has all its data, or nothing that is known took it."""
+    """Whether nothing of a replacement is left to do once the old disk has left the pool:
+    ``new``, which took its place, is in use and has all its data, or nothing that is known took it."""
     return new is None or not (new.state in vdev_state.LOST or pool.rebuilding or pool.lags(new))
 
 
@@ -84,7 +84,8 @@ def claimed_guids(case: Replacement) -> set[str]:
 
 
 def jobs_of(case: Replacement, *new: int) -> Iterator[Job]:
-    """The jobs of this replacement, the newest first; ``new`` are guids of its new disk besides the one that is noted."""
+    """The jobs of this replacement, the newest first;
+    ``new`` are guids of its new disk besides the one that is noted."""
     old, both = case.vdev_guid, {case.vdev_guid, case.new_guid, *map(str, new)}
     for job in Job.objects.filter(kind__in=KINDS, created__gte=case.begun)[:MOST_JOBS]:
         # Replacing the new disk is another guide's.
@@ -102,7 +103,8 @@ def operation_fields(job: Job) -> dict[str, object]:
 
 
 def note_new_disks(pools: Iterable[Pool]) -> None:
-    """Store the new device of every open replacement once it is certain, so that it is known after the old one has left."""
+    """Store the new device of every open replacement once it is certain, so that it is known
+    after the old one has left."""
     by_guid = {str(pool.guid): pool for pool in pools}
     for case in Replacement.objects.filter(closed=None):
         pool = by_guid.get(case.pool_guid)

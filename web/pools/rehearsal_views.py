@@ -110,7 +110,8 @@ def rehearsal_line(pool: Pool, box: Box, datasets: Iterable[Dataset]) -> Rehears
 
 
 def rehearsal_advice(pool: Pool, datasets: Iterable[Dataset]) -> Iterator[advice.Advice]:
-    """What to do about a rehearsal that was interrupted; what it is doing where it is under way. One query where one is."""
+    """What to do about a rehearsal that was interrupted; what it is doing where it is under way.
+    One query where one is."""
     if result.read_disk_out(pool.name, datasets) is None:
         return
     job = Job.objects.filter(state__in=Job.OPEN, subject=pool.name, kind__in=KINDS).only("id", "title").first()

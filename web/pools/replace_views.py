@@ -1,4 +1,5 @@
-"""The guided replacement of a disk: choose it, take it offline, pull it out, accept the new one, close with a report."""
+"""The guided replacement of a disk: choose it, take it offline, pull it out, accept the new
+one, close with a report."""
 
 from __future__ import annotations
 

@@ -277,7 +277,8 @@ def swap_situation(
             "failed",
             gettext("That was another disk: {wrong}.").format(wrong=text_of(list_with_and(wrong))),
             gettext(
-                "{name} still needs it. Put it back into its bay now, before anything else. The one to replace is {name_2}."
+                "{name} still needs it. Put it back into its bay now, before anything else. The one to "
+                "replace is {name_2}."
             ).format(name=pool.name, name_2=case.name),
             old_here=old_bay,
             wrong=wrong,
@@ -287,11 +288,13 @@ def swap_situation(
     if old_bay or not gone:
         text = (
             gettext(
-                "ZFS no longer uses it. Look for the serial number {serial} on its label before you pull. This page sees which disk is pulled out."
+                "ZFS no longer uses it. Look for the serial number {serial} on its label before you pull. "
+                "This page sees which disk is pulled out."
             ).format(serial=case.serial)
             if old_bay
             else gettext(
-                "{name} knows this disk by another name than Larder does, so this page cannot see whether the right one is pulled out. Compare the serial number carefully."
+                "{name} knows this disk by another name than Larder does, so this page cannot see whether "
+                "the right one is pulled out. Compare the serial number carefully."
             ).format(name=pool.name)
         )
         return Situation(
@@ -321,7 +324,8 @@ def in_use_situation(
         gettext("ZFS stops using it, then it can be pulled out safely.")
         if can_offline
         else gettext(
-            "{name} cannot do without it at the moment. Put the new disk into a free bay and leave this one where it is until the new one is rebuilt."
+            "{name} cannot do without it at the moment. Put the new disk into a free bay and leave this one "
+            "where it is until the new one is rebuilt."
         ).format(name=pool.name),
         old_here=old_bay,
         candidates=candidates,
@@ -343,7 +347,8 @@ def pulled_situation(case: Replacement, candidates: tuple[ReplacementCandidate, 
         gettext("A new disk was found. Check it, then let it take the place.")
         if is_ready
         else gettext(
-            "It appears here within some seconds{choose_other}. If you have changed your mind, put the old one back: it can be used again."
+            "It appears here within some seconds{choose_other}. If you have changed your mind, put the old "
+            "one back: it can be used again."
         ).format(choose_other=choose_other),
         candidates=candidates,
     )

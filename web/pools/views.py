@@ -73,7 +73,8 @@ def show_pool(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def locked_context(pool: str) -> dict[str, object]:
-    """The first datasets of a pool that wait for a key, and how many more there are: a query, and one where there are many."""
+    """The first datasets of a pool that wait for a key, and how many more there are: a query, and
+    one where there are many."""
     roots = actions.locked_roots().filter(pool=pool)
     found = readable_facts(roots[: LOCKED + 1])
     return {"locked": found[:LOCKED], "more_locked": roots.count() - LOCKED if len(found) > LOCKED else 0}

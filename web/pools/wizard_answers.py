@@ -35,7 +35,8 @@ STEP_OF = {field: step for step, fields in FIELDS.items() for field in fields} |
 
 
 class Answers(msgspec.Struct, frozen=True):
-    """The answers so far, and all bays. Disks are proposed until some are chosen; ``query`` then has the proposed ones."""
+    """The answers so far, and all bays. Disks are proposed until some are chosen;
+    ``query`` then has the proposed ones."""
 
     query: QueryDict
     bays: list[Bay]

@@ -1,4 +1,5 @@
-"""What a search finds: pages, acts and things of the box under the words that people type. Seven queries, whatever it finds."""
+"""What a search finds: pages, acts and things of the box under the words that people type.
+Seven queries, whatever it finds."""
 
 from __future__ import annotations
 

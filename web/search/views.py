@@ -13,5 +13,6 @@ from web.search.entries import LONGEST, MOST, find_entries
 def search(request: HttpRequest) -> HttpResponse:
     """What was found for ``q``; for htmx only the list."""
     text = request.GET.get("q", "")[:LONGEST]
-    template = "search/results.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]  # set by its middleware
+    # set by its middleware
+    template = "search/results.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]
     return render(request, template, {"q": text, "entries": find_entries(text), "most": MOST})

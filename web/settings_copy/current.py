@@ -38,9 +38,18 @@ log = logging.getLogger(__name__)
 Row = TypeVar("Row")
 RECIPIENTS = ("critical", "warning", "notice")
 MAIL_FIELDS = (
-    "host", "port", "security", "authority", "user", "sender", "quiet_from", "quiet_to", "digest_hour", "weekly",
+    "host",
+    "port",
+    "security",
+    "authority",
+    "user",
+    "sender",
+    "quiet_from",
+    "quiet_to",
+    "digest_hour",
+    "weekly",
     "address",
-)  # fmt: skip
+)
 
 
 def database_made() -> int:
@@ -101,7 +110,9 @@ def read_levels() -> Iterator[Any]:
 
 def read_accepted() -> Iterator[Any]:
     rows = Accepted.objects.order_by("disk", "count")
-    return keep_valid(rows, lambda row: AcceptedValue(disk=row.disk, count=row.count, value=row.value, by=row.by), "accepted")  # fmt: skip
+    return keep_valid(
+        rows, lambda row: AcceptedValue(disk=row.disk, count=row.count, value=row.value, by=row.by), "accepted"
+    )
 
 
 def read_disks() -> Iterator[Any]:
@@ -111,12 +122,23 @@ def read_disks() -> Iterator[Any]:
 
 def read_self_tests() -> Iterator[Any]:
     rows = SelfTestPlan.objects.filter(pk=1)
-    return keep_valid(rows, lambda row: SelfTests(short=row.short, long=row.long, first=row.first, last=row.last), "self_tests")  # type: ignore[arg-type]  # fmt: skip
+    return keep_valid(
+        rows,
+        lambda row: SelfTests(short=row.short, long=row.long, first=row.first, last=row.last),  # type: ignore[arg-type]
+        "self_tests",
+    )
 
 
 def read_care() -> Iterator[Any]:
     def make(row: CareSchedule) -> CareChoice:
-        return CareChoice(pool=row.pool_key, kind=row.kind, every=row.every, first=row.first, last=row.last, inside=row.inside)  # type: ignore[arg-type]  # fmt: skip
+        return CareChoice(
+            pool=row.pool_key,
+            kind=row.kind,  # type: ignore[arg-type]
+            every=row.every,  # type: ignore[arg-type]
+            first=row.first,
+            last=row.last,
+            inside=row.inside,
+        )
 
     return keep_valid(CareSchedule.objects.order_by("pool_key", "kind"), make, "care")
 
@@ -131,9 +153,16 @@ def read_growth() -> Iterator[Any]:
         targets = tuple((str(guid), str(label)) for guid, label in row.targets)
         replaced = tuple((str(old), str(new), str(label), at) for old, new, label, at in row.replaced)
         return PlannedGrowth(
-            pool_guid=row.pool_guid, pool=row.pool, size=row.size, targets=targets, done=row.done,
-            moved=int(row.moved.timestamp()), begun=int(row.begun.timestamp()), begun_by=row.begun_by, replaced=replaced,
-        )  # fmt: skip
+            pool_guid=row.pool_guid,
+            pool=row.pool,
+            size=row.size,
+            targets=targets,
+            done=row.done,
+            moved=int(row.moved.timestamp()),
+            begun=int(row.begun.timestamp()),
+            begun_by=row.begun_by,
+            replaced=replaced,
+        )
 
     return keep_valid(GrowthPlan.objects.filter(ended=None).order_by("pool_guid"), make, "growth")
 
@@ -145,14 +174,25 @@ def read_bays() -> Iterator[Any]:
 
 def read_pages() -> Iterator[Any]:
     def make(row: Preferences) -> PageChoice:
-        return PageChoice(user=row.user.get_username(), units=row.units, language=row.language, show_commands=row.show_commands)  # type: ignore[arg-type]  # fmt: skip
+        return PageChoice(
+            user=row.user.get_username(),
+            units=row.units,  # type: ignore[arg-type]
+            language=row.language,
+            show_commands=row.show_commands,
+        )
 
     return keep_valid(Preferences.objects.select_related("user").order_by("pk"), make, "pages")
 
 
 def read_snapshots() -> Iterator[Any]:
     def make(row: MadeSnapshot) -> LedgerEntry:
-        return LedgerEntry(dataset=row.dataset_key, guid=row.guid, grains=row.grains, until=seconds_of(row.until), at=seconds_of(row.at))  # fmt: skip
+        return LedgerEntry(
+            dataset=row.dataset_key,
+            guid=row.guid,
+            grains=row.grains,
+            until=seconds_of(row.until),
+            at=seconds_of(row.at),
+        )
 
     return keep_valid(MadeSnapshot.objects.order_by("-pk")[: box_settings.GROUPS["snapshots"][1]], make, "snapshots")
 

@@ -31,7 +31,8 @@ def hand_over(former: int = 0) -> KeptSettings:
 
 
 def take_over(former: int) -> KeptSettings:
-    """The settings of today take the place of those of a former database, as somebody decided. Raises Refused, Failed."""
+    """The settings of today take the place of those of a former database, as somebody decided.
+    Raises Refused, Failed."""
     answer = agent.last(keep_request(former), silence=SECONDS)
     return msgspec.convert(answer["facts"], KeptSettings)
 

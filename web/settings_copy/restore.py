@@ -43,8 +43,8 @@ def bring_back(groups: Iterable[GroupOffer], *, by: str, box: str, own: bool) ->
 
 
 def settle_password(mail: Notifications, former: MailSettings, *, box: str, own: bool) -> None:
-    """Use the password that came with the record; one that is stored here is never sent to another server, nor to one that
-    proves itself in another way."""
+    """Use the password that came with the record; one that is stored here is never sent to another server, nor to one
+    that proves itself in another way."""
     left = mail_password.left_file(box)
     try:
         password = left.read_text()
@@ -119,9 +119,16 @@ def write_price(entries: tuple[Any, ...], _by: str) -> None:
 def write_growth(entries: tuple[Any, ...], by: str) -> None:
     for one in entries:
         GrowthPlan.objects.create(
-            pool_guid=one.pool_guid, pool=one.pool, size=one.size, targets=[list(pair) for pair in one.targets],
-            replaced=[list(place) for place in one.replaced], done=one.done, moved=at_moment(one.moved), begun=at_moment(one.begun), begun_by=one.begun_by or by,
-        )  # fmt: skip
+            pool_guid=one.pool_guid,
+            pool=one.pool,
+            size=one.size,
+            targets=[list(pair) for pair in one.targets],
+            replaced=[list(place) for place in one.replaced],
+            done=one.done,
+            moved=at_moment(one.moved),
+            begun=at_moment(one.begun),
+            begun_by=one.begun_by or by,
+        )
 
 
 def write_bays(entries: tuple[Any, ...], _by: str) -> None:
@@ -138,9 +145,11 @@ def write_pages(entries: tuple[Any, ...], _by: str) -> None:
 
 def write_snapshots(entries: tuple[Any, ...], _by: str) -> None:
     rows = [
-        MadeSnapshot(dataset_key=one.dataset, guid=one.guid, grains=one.grains, until=moment(one.until), at=moment(one.at))
+        MadeSnapshot(
+            dataset_key=one.dataset, guid=one.guid, grains=one.grains, until=moment(one.until), at=moment(one.at)
+        )
         for one in reversed(entries)  # the newest was recorded last
-    ]  # fmt: skip
+    ]
     MadeSnapshot.objects.bulk_create(rows, ignore_conflicts=True, batch_size=200)
 
 

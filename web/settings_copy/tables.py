@@ -1,4 +1,5 @@
-"""What becomes of each table of Larder's databases when the system disk is lost. A test fails for one that is not here."""
+"""What becomes of each table of Larder's databases when the system disk is lost.
+A test fails for one that is not here."""
 
 from __future__ import annotations
 

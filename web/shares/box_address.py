@@ -16,7 +16,8 @@ from appliance.system.box_info import BoxInfo
 from web.inventory.fact_row import readable_facts
 from web.inventory.models import BoxRow
 
-# What a browser calls its computer, and what addresses call it in English. An iPad may call itself a Mac: both take the same address.
+# What a browser calls its computer, and what addresses call it in English.
+# An iPad may call itself a Mac: both take the same address.
 COMPUTERS = (
     (r"iPhone|iPad", "iPhone and iPad"),
     (r"Android", "Android"),
@@ -27,8 +28,8 @@ COMPUTERS = (
 
 
 class BoxAddress(msgspec.Struct, frozen=True):
-    """The name that the box announces in its network (mDNS), and its IPv4 addresses, the first of them in the network of the
-    computer that asks where the box has one there."""
+    """The name that the box announces in its network (mDNS), and its IPv4 addresses, the first of them in the network
+    of the computer that asks where the box has one there."""
 
     host: str
     numbers: tuple[str, ...] = ()
@@ -62,7 +63,8 @@ def read_box_address(request: HttpRequest) -> BoxAddress:
 
 
 def sort_numbers(addresses: Iterable[str], asked_from: str) -> tuple[str, ...]:
-    """The IPv4 addresses of ports (``192.168.1.5/24``) without the length of the network, nearest to the asker first."""
+    """The IPv4 addresses of ports (``192.168.1.5/24``) without the length of the network,
+    nearest to the asker first."""
     try:
         asker = ipaddress.ip_address(asked_from)
     except ValueError:

@@ -1,5 +1,5 @@
-"""Manual changes of files that Larder writes and of iSCSI targets: how each differs, and the choice to adopt or overwrite
-it."""
+"""Manual changes of files that Larder writes and of iSCSI targets: how each differs, and the choice
+to adopt or overwrite it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,8 @@ class SmbForm(NamedForm):
         initial="no",
         required=False,
         help_text=lazy_text(
-            "Everybody means every device in your network, also a visitor's phone. Use it only for files that anybody may see or delete."
+            "Everybody means every device in your network, also a visitor's phone. Use it only for files "
+            "that anybody may see or delete."
         ),
     )
     previous = forms.BooleanField(
@@ -117,7 +118,8 @@ class SmbForm(NamedForm):
         label=lazy_text("Recycle bin"),
         required=False,
         help_text=lazy_text(
-            "What is deleted over the network goes to the hidden folder .recycle, and takes up space until it is emptied there."
+            "What is deleted over the network goes to the hidden folder .recycle, and takes up space until "
+            "it is emptied there."
         ),
     )
     hidden = forms.BooleanField(
@@ -129,7 +131,8 @@ class SmbForm(NamedForm):
         label=lazy_text("Optimise for Macs"),
         required=False,
         help_text=lazy_text(
-            "Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best if all shares have the same setting."
+            "Keeps what Macs attach to files (tags, colours). Harmless for Windows. It works best if all "
+            "shares have the same setting."
         ),
     )
     time_machine = time_machine_field()
@@ -137,7 +140,8 @@ class SmbForm(NamedForm):
         label=lazy_text("Case-sensitive names"),
         required=False,
         help_text=lazy_text(
-            "Photo.jpg and photo.jpg can then both be there. Windows cannot open both; leave it off unless Linux needs it."
+            "Photo.jpg and photo.jpg can then both be there. Windows cannot open both; leave it off unless "
+            "Linux needs it."
         ),
     )
     encrypt = forms.BooleanField(
@@ -187,7 +191,8 @@ class NfsForm(forms.Form):
         label=lazy_text("Access as"),
         required=False,
         help_text=lazy_text(
-            "NFS asks for no password. As one user: everybody who mounts it may do what that user may. By number: each user of the other computer needs the same number as here."
+            "NFS asks for no password. As one user: everybody who mounts it may do what that user may. By "
+            "number: each user of the other computer needs the same number as here."
         ),
     )
     root = forms.BooleanField(

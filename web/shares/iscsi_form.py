@@ -42,7 +42,9 @@ class IscsiForm(forms.Form):
         max_length=4000,
         widget=forms.Textarea(attrs={"rows": 3, **PLAIN}),
         help_text=lazy_text(
-            "The names of their initiators, one per line, for example iqn.1991-05.com.microsoft:my-pc. Empty: every computer that reaches this box. A name is no proof: anybody can pretend to have it, so use CHAP too."
+            "The names of their initiators, one per line, for example iqn.1991-05.com.microsoft:my-pc. "
+            "Empty: every computer that reaches this box. A name is no proof: anybody can pretend to have "
+            "it, so use CHAP too."
         ),
     )
     user = forms.CharField(
@@ -78,7 +80,8 @@ class IscsiForm(forms.Form):
         coerce=int,
         choices=[(512, lazy_text("512 bytes")), (4096, lazy_text("4096 bytes"))],
         help_text=lazy_text(
-            "512 suits every system. Choose 4096 only for a new disk whose system asks for it: what was written with one size cannot be read with the other."
+            "512 suits every system. Choose 4096 only for a new disk whose system asks for it: what was "
+            "written with one size cannot be read with the other."
         ),
     )
 

@@ -108,10 +108,12 @@ class NewShareForm(forms.Form):
     def lines(self) -> list[UserLine]:
         """A row for each user of this box."""
         return [
-            UserLine(field, user.called, user.name if user.display else "", self.answers.get(field) or self.usual(user.name))
+            UserLine(
+                field, user.called, user.name if user.display else "", self.answers.get(field) or self.usual(user.name)
+            )
             for user in self.facts.accounts
             for field in [f"user-{user.name}"]
-        ]  # fmt: skip
+        ]
 
     def usual(self, user: str) -> Level:
         """What is proposed for a user: everyone may change a new folder; an existing one stays as it was set."""

@@ -54,7 +54,8 @@ def render_page(
 
 
 def not_found(key: str, protocol: Protocol) -> tuple[str, ...]:
-    """Computers of an export whose names were not found when the share was last looked at; opening the page has it looked at."""
+    """Computers of an export whose names were not found when the share was last looked at; opening
+    the page has it looked at."""
     dataset: Dataset = DatasetRow.objects.get(key=key).fact
     part = (setting_of(dataset) or ShareSetting()).nfs
     if protocol != "nfs" or part is None or diagnose.all_networks(part.hosts):

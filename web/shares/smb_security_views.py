@@ -27,9 +27,15 @@ class ProtectionForm(forms.Form):
         choices=[
             ("asked", lazy_text("Where a folder or the other computer asks for it. This is usual at home.")),
             ("desired", lazy_text("For every computer that can. Slower on a small box; nobody is turned away.")),
-            ("required", lazy_text("For everybody. Windows 7, OS X before 10.11, many old televisions and scanners can no longer connect.")),
+            (
+                "required",
+                lazy_text(
+                    "For everybody. Windows 7, OS X before 10.11, many old televisions and scanners can no "
+                    "longer connect."
+                ),
+            ),
         ],
-    )  # fmt: skip
+    )
     signing = forms.ChoiceField(
         label=lazy_text("Signing: nobody in the network can change what is on its way"),
         widget=forms.RadioSelect,

@@ -46,8 +46,8 @@ def share_over_smb(request: HttpRequest, key: str) -> HttpResponse:
 
 @require_POST
 def switch_share(request: HttpRequest, key: str, protocol: str, to: str) -> HttpResponse:
-    """Turn a protocol on or off for a folder with one click: on as it says itself, or as is usual. Files stay, so there is
-    no review; the switch can be moved back."""
+    """Turn a protocol on or off for a folder with one click: on as it says itself, or as is usual.
+    Files stay, so there is no review; the switch can be moved back."""
     row = get_object_or_404(DatasetRow, key=key)
     if protocol not in SERVING or to not in {"on", "off"}:
         raise Http404

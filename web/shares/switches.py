@@ -75,7 +75,8 @@ class Switch(msgspec.Struct, frozen=True):
 
     @property
     def asks_first(self) -> bool:
-        """Whether it cannot be turned on before something was answered: NFS has no people, so its clients are asked for."""
+        """Whether it cannot be turned on before something was answered:
+        NFS has no people, so its clients are asked for."""
         return self.protocol == "nfs" and self.part is None
 
     @property
@@ -122,8 +123,9 @@ class Switch(msgspec.Struct, frozen=True):
 
 
 class SwitchesState(msgspec.Struct, frozen=True):
-    """What all switches of a page are drawn from; three queries, however many folders. ``box``: for their addresses.
-    ``failed``: the jobs whose bad end nobody has seen, where the page asks for them: one query more, two if there are any."""
+    """What all switches of a page are drawn from; three queries, however many folders. ``box``: for their
+    addresses. ``failed``: the jobs whose bad end nobody has seen, where the page asks for them: one query
+    more, two if there are any."""
 
     jobs: dict[tuple[str, str], Job]
     served: frozenset[tuple[str, str, str]]
@@ -219,7 +221,8 @@ def usual_client(dataset: Dataset, facts: Facts) -> str:
 
 
 def usual_part(protocol: Protocol, dataset: Dataset, facts: Facts) -> Part:
-    """What a switch turns on at one click where the folder does not say otherwise. Raises Refused where there is no such."""
+    """What a switch turns on at one click where the folder does not say otherwise.
+    Raises Refused where there is no such."""
     if protocol == "nfs":
         raise Refused(Reason("nfs-clients-not-chosen", "Choose first which networks and computers may mount it."))
     return proposed_smb(dataset, facts) if protocol == "smb" else proposed_afp(dataset, facts)

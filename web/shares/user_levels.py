@@ -19,8 +19,8 @@ USER, GROUP = "user-", "group-"
 
 
 class UserLine(msgspec.Struct, frozen=True):
-    """A row: ``field`` is its name in the form, ``value`` the level chosen, ``files`` what its files allow where that is
-    less than the share."""
+    """A row: ``field`` is its name in the form, ``value`` the level chosen, ``files`` what its files allow where
+    that is less than the share."""
 
     field: str
     who: str
@@ -43,8 +43,8 @@ def level_in(part: Smb | Afp, who: str) -> Level:
 
 
 def share_lines(facts: Facts, part: Smb | Afp, data: Mapping[str, str] | None, dataset: Dataset) -> list[UserLine]:
-    """The rows of a share: all users, then all groups, as ``part`` has them or as they were sent. A row that was not sent
-    is of somebody who was added meanwhile, and lets nobody in."""
+    """The rows of a share: all users, then all groups, as ``part`` has them or as they were sent.
+    A row that was not sent is of somebody who was added meanwhile, and lets nobody in."""
     note = valid_note(dataset, facts)
 
     def line(field: str, name: str, who: str, hint: str) -> UserLine:

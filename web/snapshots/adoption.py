@@ -1,7 +1,8 @@
 """Automatic snapshots without a record in this box's ledger, and recording them so that a schedule may delete them.
 
-They come with the disks of another Larder box, with a promoted clone, or stay behind when the settings were lost. Each has
-the mark of a run on itself, the name of a schedule, and no hold or clone. One that was received has no mark of its own.
+They come with the disks of another Larder box, with a promoted clone, or stay behind when the settings were
+lost. Each has the mark of a run on itself, the name of a schedule, and no hold or clone. One that was
+received has no mark of its own.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ def read_cleanup(datasets: Sequence[Dataset], copies: Sequence[str]) -> Cleanup:
 
 
 def read_known(datasets: Sequence[Dataset]) -> Known:
-    """What is known of the datasets with a snapshot that cannot be destroyed. Of all others their own figure is enough."""
+    """What is known of the datasets with a snapshot that cannot be destroyed.
+    Of all others their own figure is enough."""
     names = {one.name for one in datasets}
     held = SnapshotRow.objects.filter(holds__gt=0).values_list("dataset", flat=True).distinct()
     blocked = frozenset({*held, *(one.origin.partition("@")[0] for one in datasets if one.origin)} & names)
@@ -37,7 +38,8 @@ def read_known(datasets: Sequence[Dataset]) -> Known:
 
 
 def measure(pool: str, pairs: Sequence[Pair]) -> Sequence[int | None]:
-    """The bytes that each run holds; none where ZFS does not answer in time. The rest of the page does not depend on it."""
+    """The bytes that each run holds; none where ZFS does not answer in time.
+    The rest of the page does not depend on it."""
     if not pairs:
         return ()
     question = {"verb": "read-space", "ranges": pairs}

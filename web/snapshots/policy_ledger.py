@@ -120,8 +120,8 @@ def expired_rows(
 ) -> list[SnapshotRow]:
     """The snapshots that these policies no longer keep, without held and cloned ones.
 
-    ``counts``: the number of all snapshots of each dataset, by its key. ``adopted``: by the same key, snapshots that are
-    counted as if they were recorded with the grain of their name.
+    ``counts``: the number of all snapshots of each dataset, by its key.
+    ``adopted``: by the same key, snapshots that are counted as if they were recorded with the grain of their name.
     """
     wanted = list(datasets)
     taken = taken_of([str(dataset.guid) for dataset, _policy in wanted] if len(wanted) <= 200 else None)

@@ -1,4 +1,5 @@
-"""Pages hold what is private: names, texts of files, who is connected. Nothing of them stays in a browser or a proxy."""
+"""Pages hold what is private: names, texts of files, who is connected.
+Nothing of them stays in a browser or a proxy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The settings database on the disk: whether it is sound, its daily copies, and how the newest takes its place.
 
-Works on files, before Django opens them. A copy is made by ``VACUUM INTO``; it is named by a number, so that the newest is
-known whatever the clock says, and by its time. Damaged files are kept in ``damaged-<number>-<time>`` beside.
+Works on files, before Django opens them. A copy is made by ``VACUUM INTO``; it is named by a number, so that the newest
+is known whatever the clock says, and by its time. Damaged files are kept in ``damaged-<number>-<time>`` beside.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ EVERY = timedelta(days=1)
 LATE = timedelta(days=3)
 COPIES_KEPT, DAMAGED_KEPT = 5, 3
 TIME = "%Y%m%dT%H%M%SZ"
-# As SQLite's extended result codes, https://sqlite.org/rescode.html: an error while writing says nothing of what is stored.
+# As SQLite's extended result codes, https://sqlite.org/rescode.html: an error while writing says
+# nothing of what is stored.
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 UNREADABLE = {sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS}
 # The number says which was first, whatever the clock said. Folders of earlier versions have none.
@@ -45,8 +46,8 @@ class SettingsCopy(msgspec.Struct, frozen=True):
 
 
 class DamagedFolder(msgspec.Struct, frozen=True):
-    """Where a damaged database is kept since ``at``. ``number``: as which of all it was damaged, 0 where that was not noted;
-    ``same``: which it is of several of one second."""
+    """Where a damaged database is kept since ``at``. ``number``: as which of all it was damaged, 0 where that was not
+    noted; ``same``: which it is of several of one second."""
 
     path: Path
     number: int
@@ -77,11 +78,14 @@ class Notice(msgspec.Struct, frozen=True):
     def meaning(self) -> str:
         gone = (
             Message(
-                "Changes made after that copy are gone: check notifications and schedules. Schedules leave the snapshots alone that they took since then: see the page Automatic snapshots."
+                "Changes made after that copy are gone: check notifications and schedules. Schedules leave "
+                "the snapshots alone that they took since then: see the page Automatic snapshots."
             )
             if self.copy
             else Message(
-                "There was no copy. Pools, folders, shares and users are not affected: set up Larder's password, notifications and schedules again. Schedules leave the snapshots alone that were taken before: see the page Automatic snapshots."
+                "There was no copy. Pools, folders, shares and users are not affected: set up Larder's "
+                "password, notifications and schedules again. Schedules leave the snapshots alone that were "
+                "taken before: see the page Automatic snapshots."
             )
         )
         return join_messages(
@@ -153,7 +157,8 @@ def list_copies(database: Path) -> list[SettingsCopy]:
 
 
 def copy_due(database: Path, now: datetime) -> bool:
-    """Whether a day has passed since the last copy, and the database has changed. A time to come is none that has been."""
+    """Whether a day has passed since the last copy, and the database has changed.
+    A time to come is none that has been."""
     known = list_copies(database)
     return not known or (not timedelta() <= now - known[0].made < EVERY and last_written(database) != mark_of(known[0]))
 
@@ -176,7 +181,8 @@ def mark_of(copy: SettingsCopy) -> int:
 
 
 def make_copy(database: Path, now: datetime) -> SettingsCopy:
-    """Make a copy and forget the oldest. Raises OSError where there is no room, sqlite3.Error where it cannot be read."""
+    """Make a copy and forget the oldest. Raises OSError where there is no room,
+    sqlite3.Error where it cannot be read."""
     folder = folder_of(database)
     folder.mkdir(mode=0o700, exist_ok=True)
     size = sum(path.stat().st_size for path in (database, path_beside(database, "-wal")) if path.exists())
@@ -204,7 +210,8 @@ def make_copy(database: Path, now: datetime) -> SettingsCopy:
 
 # --- restoring --------------------------------------------------------------------------------------------------
 def ensure_sound(database: Path, now: datetime) -> Notice | None:
-    """Put the newest good copy in the place of a database that is damaged or gone; what was done, None where it is sound.
+    """Put the newest good copy in the place of a database that is damaged or gone; what was
+    done, None where it is sound.
 
     A power cut in the middle leaves a database that is gone, and the next start goes on from there.
     """
@@ -224,7 +231,8 @@ def ensure_sound(database: Path, now: datetime) -> Notice | None:
 
 
 def restore_copy(database: Path, now: datetime, reason: str, kept: Path | None = None) -> Notice:
-    """Move the database aside and put a copy in its place, or nothing where no copy is good. The notice is written first.
+    """Move the database aside and put a copy in its place, or nothing where no copy is good.
+    The notice is written first.
 
     ``kept``: where a start before this one has begun to move it to.
     """
@@ -241,7 +249,8 @@ def restore_copy(database: Path, now: datetime, reason: str, kept: Path | None =
         # The database goes first: what SQLite keeps beside it counts for nothing without it.
         for path in parts:
             path.replace(kept / path.name)
-        # Both folders, before the copy comes: SQLite would replay an old log that a power cut had brought back beside it.
+        # Both folders, before the copy comes: SQLite would replay an old log that a power cut
+        # had brought back beside it.
         atomic_file.sync_folder(kept)
         atomic_file.sync_folder(database.parent)
     if ready:
@@ -261,7 +270,8 @@ def unsound(path: Path) -> str:
 
 
 def prepare_copy(copy: Path, new: Path) -> Path:
-    """The file that can take the database's place: ``new``, or the copy itself where the disk has no room for a second one.
+    """The file that can take the database's place: ``new``, or the copy itself where the disk
+    has no room for a second one.
 
     That one keeps its name until then, so that the next start finds it after a power cut.
     """
@@ -289,7 +299,8 @@ def place_for_damaged(database: Path, now: datetime) -> Path:
 
 
 def least_valuable(database: Path, known: list[DamagedFolder]) -> DamagedFolder:
-    """One without a database, as a power cut leaves it; else the one that followed its predecessor soonest, never the first.
+    """One without a database, as a power cut leaves it; else the one that followed its
+    predecessor soonest, never the first.
 
     Where no copy was good, Larder went on with empty settings, so what was damaged soon after holds next to nothing.
     """

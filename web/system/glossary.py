@@ -1,4 +1,5 @@
-"""The terms that a home user may not know, each in two sentences: for the help beside a heading and the page of help."""
+"""The terms that a home user may not know, each in two sentences: for the help beside a
+heading and the page of help."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ GLOSSARY = {
     "bay": Term(
         lazy_text("Bay"),
         lazy_text(
-            "A bay is the place in the box that a disk is in. Its label tells you which disk to pull out when one fails."
+            "A bay is the place in the box that a disk is in. Its label tells you which disk to pull out "
+            "when one fails."
         ),
         lazy_text("slot chassis"),
     ),
@@ -122,7 +124,8 @@ GLOSSARY = {
     "hold": Term(
         lazy_text("Protect from deletion"),
         lazy_text(
-            "A protected snapshot cannot be destroyed, neither by you nor by a schedule, until its protection is removed. "
+            "A protected snapshot cannot be destroyed, neither by you nor by a schedule, until its "
+            "protection is removed. "
             "ZFS calls this a hold."
         ),
         lazy_text("hold release"),
@@ -186,7 +189,8 @@ GLOSSARY = {
     "smart": Term(
         "S.M.A.R.T.",
         lazy_text(
-            "S.M.A.R.T. is what a disk reports about its own condition, such as its temperature and unreadable sectors. "
+            "S.M.A.R.T. is what a disk reports about its own condition, such as its temperature and "
+            "unreadable sectors. "
             "Disks often warn before they fail, but some fail without any warning."
         ),
         lazy_text("smart health self-test"),
@@ -195,7 +199,8 @@ GLOSSARY = {
         lazy_text("Share"),
         lazy_text(
             "A share opens a folder to other computers over the network. "
-            "One folder can be shared in several ways at once, and when a share is stopped its files stay where they are."
+            "One folder can be shared in several ways at once, and when a share is stopped its files stay "
+            "where they are."
         ),
         lazy_text("samba nfs afp network"),
     ),
@@ -306,8 +311,10 @@ GLOSSARY = {
     "phrase": Term(
         lazy_text("Recovery phrase"),
         lazy_text(
-            "A recovery phrase opens the passwords and keys in the records that the box writes to its pools and backups. "
-            "Write it on paper and keep that outside the house: without it a new box gets the files back, but neither the passwords of users nor the keys of folders."
+            "A recovery phrase opens the passwords and keys in the records that the box writes to its pools "
+            "and backups. "
+            "Write it on paper and keep that outside the house: without it a new box gets the files back, "
+            "but neither the passwords of users nor the keys of folders."
         ),
         lazy_text("paper words disaster"),
     ),
@@ -322,7 +329,8 @@ GLOSSARY = {
     "burnin": Term(
         lazy_text("Burn-in"),
         lazy_text(
-            "A burn-in tries a disk for hours or days before you trust it: self-tests, then every sector written and read back. "
+            "A burn-in tries a disk for hours or days before you trust it: self-tests, then every sector "
+            "written and read back. "
             "It erases the disk, so it is done before the disk joins a pool."
         ),
         lazy_text("test new disk badblocks"),

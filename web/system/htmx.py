@@ -1,4 +1,5 @@
-"""What an answer to htmx does to the page that asked: htmx itself follows redirects and knows parts, not whole pages."""
+"""What an answer to htmx does to the page that asked: htmx itself follows redirects and
+knows parts, not whole pages."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ LIVE = "live"  # the id of the part that asks on its own
 
 
 def lead_htmx(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware: the browser goes where a redirect leads, unless that is the page that asked; a whole page takes its place."""
+    """Middleware: the browser goes where a redirect leads, unless that is the page that asked; a
+    whole page takes its place."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

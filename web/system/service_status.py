@@ -1,4 +1,5 @@
-"""How Larder itself is: its worker, its queue, its agent, how old its facts are. Looked at without asking any of them."""
+"""How Larder itself is: its worker, its queue, its agent, how old its facts are.
+Looked at without asking any of them."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def program_troubles(*, worker: bool, broker: bool) -> Iterator[Trouble]:
             "worker",
             gettext("Larder's worker is not running."),
             gettext(
-                "What you see may be old, and nothing can be changed until it runs again. It restarts by itself; if that does not help, restart the box or run: systemctl restart larder-worker"
+                "What you see may be old, and nothing can be changed until it runs again. It restarts by "
+                "itself; if that does not help, restart the box or run: systemctl restart larder-worker"
             ),
         )
     if not broker:
@@ -83,7 +85,8 @@ def program_troubles(*, worker: bool, broker: bool) -> Iterator[Trouble]:
             "queue",
             gettext("Larder's queue (Redis) is not running."),
             gettext(
-                "Changes you confirm now wait until it is back. Your pools and shares go on working. On the box: systemctl restart redis-server@larder"
+                "Changes you confirm now wait until it is back. Your pools and shares go on working. On the "
+                "box: systemctl restart redis-server@larder"
             ),
         )
     if not paths.AGENT_SOCKET.exists():
@@ -91,7 +94,8 @@ def program_troubles(*, worker: bool, broker: bool) -> Iterator[Trouble]:
             "agent",
             gettext("Larder's agent cannot be reached."),
             gettext(
-                "Pages can be read, but nothing can be changed. On the box: systemctl restart larder-agent.socket larder-agent.service"
+                "Pages can be read, but nothing can be changed. On the box: systemctl restart "
+                "larder-agent.socket larder-agent.service"
             ),
         )
 
@@ -102,7 +106,8 @@ def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
             "zfs",
             zfs.error,
             gettext(
-                "Your data is not touched by this, but it cannot be reached. It often follows a kernel update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms"
+                "Your data is not touched by this, but it cannot be reached. It often follows a kernel "
+                "update: restart the box; if that does not help, run: dpkg-reconfigure zfs-dkms"
             ),
         )
     if (edits := known.get("by-hand")) and edits.error:
@@ -110,7 +115,8 @@ def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
             "by-hand",
             edits.error,
             gettext(
-                "Larder does not write over it: until you decide, changes of those shares are refused. What is shared now goes on."
+                "Larder does not write over it: until you decide, changes of those shares are refused. What "
+                "is shared now goes on."
             ),
             "edits",
         )
@@ -119,7 +125,8 @@ def source_troubles(known: Mapping[str, Source]) -> Iterator[Trouble]:
             "targets-by-hand",
             targets.error,
             gettext(
-                "Larder does not change it: until you decide, changes of that share are refused. It goes on as it is until the box restarts."
+                "Larder does not change it: until you decide, changes of that share are refused. It goes on "
+                "as it is until the box restarts."
             ),
             "edits",
         )

@@ -1,8 +1,9 @@
 """The code of a pairing, and what each box proves with it.
 
-The code is 95 bits of chance and a check character, in four groups of five. It is never sent. Each box proves that it has
-it by an HMAC over everything that was said, so a computer in between can neither put a key of its own in place of one of
-the two, nor find the code by trying: 95 bits are too many. That is why a self-made certificate is good enough for the way.
+The code is 95 bits of chance and a check character, in four groups of five. It is never sent. Each box proves
+that it has it by an HMAC over everything that was said, so a computer in between can neither put a key of its
+own in place of one of the two, nor find the code by trying: 95 bits are too many. That is why a self-made
+certificate is good enough for the way.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ def check_acceptance(key: bytes, offer: Offer, answer: Acceptance, host: str) ->
         raise Failed(
             Message("{host} did not prove that it knows the code", host=host),
             Message(
-                "Nothing was set up here. Another computer may answer in its place. Look at the address, remove this box on the other Larder, and begin again there."
+                "Nothing was set up here. Another computer may answer in its place. Look at the address, "
+                "remove this box on the other Larder, and begin again there."
             ),
         )

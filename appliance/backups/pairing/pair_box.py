@@ -61,14 +61,29 @@ class PairBox(RemoteOperation, tag="pair-box"):
     def plan(self, facts: Facts) -> Plan:
         place = f"https://{self.host}{'' if self.port == 443 else f':{self.port}'}{PATH}"
         return Plan(
-            summary=Message("This box and {host} prove to each other that both have the code, and exchange their keys. Afterwards backups can go to {host}. Nothing is sent yet.", host=self.host),
+            summary=Message(
+                "This box and {host} prove to each other that both have the code, and exchange their keys. "
+                "Afterwards backups can go to {host}. Nothing is sent yet.",
+                host=self.host,
+            ),
             steps=(
-                Step("pair", Message("Exchange the keys"), f"{shlex.join(['ssh-keygen', '-t', 'ed25519', '-f', str(settings.key_file(self.remote))])}\nPOST {place}", self.pair),
-                Step("test", Message("Ask {host} whether it can take copies", host=self.host), f"ssh {self.host} hello", self.test),
+                Step(
+                    "pair",
+                    Message("Exchange the keys"),
+                    f"{shlex.join(['ssh-keygen', '-t', 'ed25519', '-f', str(settings.key_file(self.remote))])}\nPOST "
+                    f"{place}",
+                    self.pair,
+                ),
+                Step(
+                    "test",
+                    Message("Ask {host} whether it can take copies", host=self.host),
+                    f"ssh {self.host} hello",
+                    self.test,
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
             undo=Message("It can be removed again, here and there."),
-        )  # fmt: skip
+        )
 
     def pair(self, work: Work) -> None:
         key = codes.key_of(work.secret())
@@ -125,7 +140,8 @@ class PairBox(RemoteOperation, tag="pair-box"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if facts.remote(self.remote) is None:
             return Message(
-                "Nothing was set up here. If the other Larder shows this box as paired, remove it there. Then begin again there."
+                "Nothing was set up here. If the other Larder shows this box as paired, remove it there. "
+                "Then begin again there."
             )
         return Message("It is paired, but was not ready. Choose Test on its page.")
 
@@ -146,11 +162,30 @@ def explain(said: str) -> str:
 
 def explain_status(status: str, host: str) -> LarderError:
     if status == "403":
-        return Refused(Reason("pairing-code-refused", "{host} does not accept the code. Show a new one there, and type that.", host=host))  # fmt: skip
+        return Refused(
+            Reason(
+                "pairing-code-refused",
+                "{host} does not accept the code. Show a new one there, and type that.",
+                host=host,
+            )
+        )
     if status == "404":
-        return Refused(Reason("pairing-not-open-there", "{host} shows no code now: it was used, its time is over, or there were too many wrong tries. Show a new code there.", host=host))  # fmt: skip
+        return Refused(
+            Reason(
+                "pairing-not-open-there",
+                "{host} shows no code now: it was used, its time is over, or there were too many wrong "
+                "tries. Show a new code there.",
+                host=host,
+            )
+        )
     if status == "429":
-        return Refused(Reason("pairing-too-often", "There were too many tries at {host}. Wait five minutes, then show a new code there.", host=host))  # fmt: skip
+        return Refused(
+            Reason(
+                "pairing-too-often",
+                "There were too many tries at {host}. Wait five minutes, then show a new code there.",
+                host=host,
+            )
+        )
     return Failed(
         Message("{host} could not be paired", host=host),
         Message("{again} It does not answer as a Larder does (status {status}).", again=AGAIN, status=status[:3]),

@@ -1,4 +1,5 @@
-"""The code that can be typed now: one at a time, for ten minutes and five tries. Root's file, in memory; a restart ends it."""
+"""The code that can be typed now: one at a time, for ten minutes and five tries.
+Root's file, in memory; a restart ends it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ TRIES = 5
 
 
 class PendingCode(msgspec.Struct, frozen=True, kw_only=True):
-    """``key``: what the code stands for, in hexadecimal. ``until``: of the clock that nobody can set. ``tries``: that are left.
+    """``key``: what the code stands for, in hexadecimal. ``until``: of the clock that nobody can set.
+    ``tries``: that are left.
 
     ``port`` and ``host_key`` are those of the ssh server when the code was made.
     """

@@ -2,8 +2,8 @@
 
     python -I -m appliance.backups.pairing.post HOST PORT PATH < message
 
-The first line that it prints is the status; the rest, cut to ``LONGEST``, is the answer. The certificate is self-made and not
-looked at: both sides prove the code in what they say (``codes.py``).
+The first line that it prints is the status; the rest, cut to ``LONGEST``, is the answer.
+The certificate is self-made and not looked at: both sides prove the code in what they say (``codes.py``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Destroy received copies that the retention of their pairing lets go. Only this box decides that: a sender cannot ask for it."""
+"""Destroy received copies that the retention of their pairing lets go.
+Only this box decides that: a sender cannot ask for it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ PARTS_OF_ROOT = 3  # tank/backups/attic
 
 
 class CopiesInUse(msgspec.Struct, frozen=True):
-    """``copies``: those whose snapshots all stay for now. ``needed``: guids of snapshots from which a half received copy goes on."""
+    """``copies``: those whose snapshots all stay for now.
+    ``needed``: guids of snapshots from which a half received copy goes on."""
 
     copies: tuple[str, ...] = ()
     needed: tuple[int, ...] = ()
@@ -58,8 +60,9 @@ class ReadCopiesInUse(Request, tag="read-copies-in-use"):
 
 
 class PruneReceived(DestroySnapshots, tag="prune-received"):
-    """Destroy snapshots of one pairing's copies. Which of those that are asked for may go, the agent finds out by itself:
-    by its own note of the retention, and what ZFS says of each copy when it is its turn. So no proof is needed."""
+    """Destroy snapshots of one pairing's copies. Which of those that are asked for may go, the agent
+    finds out by itself: by its own note of the retention, and what ZFS says of each copy when it is its
+    turn. So no proof is needed."""
 
     needs_proof = never
 
@@ -155,7 +158,12 @@ def prune_copy(work: Work, receiver: Receiver, keep: Keep, copy: str, chosen: Se
     if text := values.get(copies.RESUME, ""):
         token = copies.read_token(text)
         if not token.to_guid:
-            work.note(Message("{copy} is half received, and ZFS does not say from which snapshot it goes on. Its snapshots stay.", copy=copy))  # fmt: skip
+            work.note(
+                Message(
+                    "{copy} is half received, and ZFS does not say from which snapshot it goes on. Its snapshots stay.",
+                    copy=copy,
+                )
+            )
             return 0
         needed.add(token.from_guid)
     now, zone = datetime.now(UTC), schedule.box_zone()

@@ -1,4 +1,5 @@
-"""Make the folder that the backups of another Larder come to, and let larder-receive add copies to it and nothing else."""
+"""Make the folder that the backups of another Larder come to, and let larder-receive add
+copies to it and nothing else."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def receives(dataset: Dataset) -> bool:
 
 
 class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
-    """Make the folder for another Larder's copies. It opens a way in, so it needs the password. ``limit`` in bytes, 0 for none.
-    ``keep`` and ``days`` as in SetReceivedRetention.
+    """Make the folder for another Larder's copies. It opens a way in, so it needs the password.
+    ``limit`` in bytes, 0 for none. ``keep`` and ``days`` as in SetReceivedRetention.
 
     A folder whose pairing was removed is used again, with the copies that are in it.
     """
@@ -96,7 +97,12 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
                 most=receivers.MOST_RECEIVERS,
             )
         if any(one.root == self.root for one in facts.receivers):
-            yield Reason("receiver-root-used", "{root} already receives copies. Choose another name, or remove that pairing first.", field="name", root=self.root)  # fmt: skip
+            yield Reason(
+                "receiver-root-used",
+                "{root} already receives copies. Choose another name, or remove that pairing first.",
+                field="name",
+                root=self.root,
+            )
         elif now is not None and not receives(now):
             yield reasons.dataset_exists(self.root)
 
@@ -107,25 +113,68 @@ class ReceiveCopies(ReceiverOperation, tag="receive-copies"):
         kept = Message(" The copies that are in it stay.") if known else ""
         allow = instructions.allow_argv(receivers.USER, self.root)
         return Plan(
-            summary=join_messages([Message("Copies from one other Larder are received in {root}.{limited}{kept} Afterwards this box shows a code, which you type there.", root=self.root, limited=limited, kept=kept), kept_text(self.keep), silence_text(self.days)]),
+            summary=join_messages(
+                [
+                    Message(
+                        "Copies from one other Larder are received in {root}.{limited}{kept} Afterwards this "
+                        "box shows a code, which you type there.",
+                        root=self.root,
+                        limited=limited,
+                        kept=kept,
+                    ),
+                    kept_text(self.keep),
+                    silence_text(self.days),
+                ]
+            ),
             steps=(
                 Step("server", Message("Look for the ssh server of this box"), "sshd -T", self.look_for_server),
-                *([command_step("home", Message("Create {pool}/{home}", pool=self.pool, home=HOME), home)] if home else []),
-                command_step("folder", Message("{what} {root} for copies", what=Message("Keep") if known else Message("Create"), root=self.root), self.folder_argv(known), affects=[self.root], undo=Message("It can be destroyed again")),
-                command_step("rights", Message("Allow copies to be added, but nothing to be destroyed or changed"), allow, affects=[self.root], undo=shlex.join(["zfs", "unallow", *allow[2:]])),
-                Step("note", Message("Look at the folder again and note the pairing"), f"write {receivers.receiver_file(self.receiver)}", self.note),
+                *(
+                    [command_step("home", Message("Create {pool}/{home}", pool=self.pool, home=HOME), home)]
+                    if home
+                    else []
+                ),
+                command_step(
+                    "folder",
+                    Message(
+                        "{what} {root} for copies", what=Message("Keep") if known else Message("Create"), root=self.root
+                    ),
+                    self.folder_argv(known),
+                    affects=[self.root],
+                    undo=Message("It can be destroyed again"),
+                ),
+                command_step(
+                    "rights",
+                    Message("Allow copies to be added, but nothing to be destroyed or changed"),
+                    allow,
+                    affects=[self.root],
+                    undo=shlex.join(["zfs", "unallow", *allow[2:]]),
+                ),
+                Step(
+                    "note",
+                    Message("Look at the folder again and note the pairing"),
+                    f"write {receivers.receiver_file(self.receiver)}",
+                    self.note,
+                ),
             ),
-            identity={"operation": msgspec.to_builtins(self), "pool": facts_guid(facts, self.pool), "known": known.guid if known else 0},
+            identity={
+                "operation": msgspec.to_builtins(self),
+                "pool": facts_guid(facts, self.pool),
+                "known": known.guid if known else 0,
+            },
             warnings=self.warnings(known),
             undo=Message("Remove the pairing, and nobody is let in any more. The copies stay."),
-        )  # fmt: skip
+        )
 
     def warnings(self, known: Dataset | None) -> tuple[str, ...]:
         opened = Message(
-            "The box that you pair can sign in as {user} by ssh. It can add copies in this folder and read those that are in it, to restore them. It cannot destroy copies, nor reach anything else.",
+            "The box that you pair can sign in as {user} by ssh. It can add copies in this folder and read "
+            "those that are in it, to restore them. It cannot destroy copies, nor reach anything else.",
             user=receivers.USER,
         )
-        old = Message("Copies that are in {root} already and are no longer kept by this are destroyed within minutes.", root=self.root)  # fmt: skip
+        old = Message(
+            "Copies that are in {root} already and are no longer kept by this are destroyed within minutes.",
+            root=self.root,
+        )
         full = Message("Without a limit, the other box can fill the pool {pool}.", pool=self.pool)
         return (opened, *(() if self.limit else (full,)), *((old,) if known and self.keep else ()))
 

@@ -1,8 +1,8 @@
 """Other Larders whose backups come to this box: a file each, which everybody may read, and the keys that let them in.
 
-All of them sign in as the user larder-receive, which owns nothing but ``visits``. Its keys are in a file of root's, and each can run one
-command: ``receive-copies`` with the id of its pairing and its folder. That looks for the file of the pairing each time, so
-once it is gone, connections that are still open can do nothing either.
+All of them sign in as the user larder-receive, which owns nothing but ``visits``. Its keys are in a file of root's, and
+each can run one command: ``receive-copies`` with the id of its pairing and its folder. That looks for the file of the
+pairing each time, so once it is gone, connections that are still open can do nothing either.
 """
 
 from __future__ import annotations
@@ -105,12 +105,18 @@ def read_server() -> tuple[int, str]:
     try:
         said = command.run(list(SHOW_SETTINGS), timeout=60).stdout
     except command.CommandFailed as failed:
-        raise Failed(Message("The ssh server of this box does not run"), Message("{said} Start it: systemctl start ssh.", said=failed.said)) from failed  # fmt: skip
+        raise Failed(
+            Message("The ssh server of this box does not run"),
+            Message("{said} Start it: systemctl start ssh.", said=failed.said),
+        ) from failed
     except command.CommandMissing as missing:
         raise Failed(Message("This box has no ssh server"), advice) from missing
     rows = [line.split(maxsplit=1) for line in said.splitlines()]
     if not any(row[0] == "authorizedkeysfile" and KEYS in row[1].split() for row in rows if len(row) == 2):
-        raise Failed(Message("The ssh server of this box looks for keys elsewhere"), Message("Larder needs {keys} in AuthorizedKeysFile of sshd_config, which is the usual setting.", keys=KEYS))  # fmt: skip
+        raise Failed(
+            Message("The ssh server of this box looks for keys elsewhere"),
+            Message("Larder needs {keys} in AuthorizedKeysFile of sshd_config, which is the usual setting.", keys=KEYS),
+        )
     ports = [int(row[1]) for row in rows if len(row) == 2 and row[0] == "port" and row[1].isdecimal()]
     for kind in ("ed25519", "ecdsa", "rsa"):  # the order in which the other box would ask for one
         for row in rows:
@@ -173,8 +179,8 @@ def key_line(receiver: Receiver) -> str:
 
 
 def end_access(receiver: Receiver) -> None:
-    """Let the other box in no more, and end what it is doing here. It can be done again. Raises Failed where a process of it
-    does not end."""
+    """Let the other box in no more, and end what it is doing here. It can be done again.
+    Raises Failed where a process of it does not end."""
     put_aside(receiver.id)
     write_keys()
     until = time.monotonic() + SECONDS_TO_END
@@ -217,8 +223,8 @@ def forget_receiver(key: str) -> None:
 
 
 def processes_of(receiver: Receiver) -> Iterator[int]:
-    """The processes of larder-receive that work for this pairing: its id or its folder is among their words. One that sends
-    from a token back has neither, so what ``receive-copies`` has put into the environment counts too."""
+    """The processes of larder-receive that work for this pairing: its id or its folder is among their words.
+    One that sends from a token back has neither, so what ``receive-copies`` has put into the environment counts too."""
     for pid, words in running():
         named = any(word in {receiver.id, receiver.root} or word.startswith(f"{receiver.root}/") for word in words)
         if named or f"{PAIRING}={receiver.id}" in split_words(PROCESSES / str(pid) / "environ"):

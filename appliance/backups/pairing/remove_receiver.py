@@ -35,15 +35,27 @@ class RemoveReceiver(ReceiverOperation, tag="remove-receiver"):
         words = f"mv {receivers.receiver_file(self.receiver)} {receivers.removing_file(self.receiver)}"
         return Plan(
             title=Message("Remove {found}", found=found.name) if found else self.title,
-            summary=Message("The other Larder can no longer sign in, and what it is sending now ends. The copies in {root} stay, with all their snapshots.", root=root),
+            summary=Message(
+                "The other Larder can no longer sign in, and what it is sending now ends. The copies in "
+                "{root} stay, with all their snapshots.",
+                root=root,
+            ),
             steps=(
                 Step("end", Message("End its access"), words, self.end),
-                *([command_step("rights", Message("Take back the rights in its folder"), unallow, affects=[root])] if folder else []),
-                Step("forget", Message("Forget the pairing"), f"rm {receivers.removing_file(self.receiver)}", self.forget),
+                *(
+                    [command_step("rights", Message("Take back the rights in its folder"), unallow, affects=[root])]
+                    if folder
+                    else []
+                ),
+                Step(
+                    "forget", Message("Forget the pairing"), f"rm {receivers.removing_file(self.receiver)}", self.forget
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self), "root": root, "key": found.public_key if found else ""},
-            undo=Message("Pair it again, with the same folder: the backups go on from the copies in {root}.", root=root),
-        )  # fmt: skip
+            undo=Message(
+                "Pair it again, with the same folder: the backups go on from the copies in {root}.", root=root
+            ),
+        )
 
     def end(self, work: Work) -> None:
         found = receivers.find_known(self.receiver)

@@ -42,7 +42,8 @@ def silence_text(days: int) -> str:
 
 
 class SetReceivedRetention(ReceiverOperation, tag="set-received-retention"):
-    """Note the retention of a pairing. ``keep``: None keeps everything. It is root's file, which no sender can write."""
+    """Note the retention of a pairing. ``keep``: None keeps everything.
+    It is root's file, which no sender can write."""
 
     keep: Keep | None = None
     days: int = DAYS
@@ -77,16 +78,30 @@ class SetReceivedRetention(ReceiverOperation, tag="set-received-retention"):
             )
         return Plan(
             title=Message("Set how long copies of {name} are kept", name=name) if now else self.title,
-            summary=join_messages([
-                kept_text(self.keep),
-                Message("The newest copy of a folder always stays, and so does what is held or was not made by a backup.") if self.keep else "",
-                silence_text(self.days),
-            ]),
-            steps=(Step("note", Message("Note it with the pairing"), f"write {receivers.receiver_file(self.receiver)}", self.note),),
+            summary=join_messages(
+                [
+                    kept_text(self.keep),
+                    Message(
+                        "The newest copy of a folder always stays, and so does what is held or was not made "
+                        "by a backup."
+                    )
+                    if self.keep
+                    else "",
+                    silence_text(self.days),
+                ]
+            ),
+            steps=(
+                Step(
+                    "note",
+                    Message("Note it with the pairing"),
+                    f"write {receivers.receiver_file(self.receiver)}",
+                    self.note,
+                ),
+            ),
             identity={"operation": msgspec.to_builtins(self), "before": kept_words(now)},
             losses=lost,
             undo=Message("It can be set again as it was. Copies that were destroyed meanwhile do not come back."),
-        )  # fmt: skip
+        )
 
     def note(self, _work: Work) -> None:
         found = receivers.find_receiver(self.receiver)
@@ -110,7 +125,7 @@ def kept_words(now: Receiver | None) -> list[object]:
 
 
 def silent_since(one: Receiver, newest: datetime | None, now: datetime) -> datetime | None:
-    """When a paired box last was here, as far as that is known: it signed in, brought a copy, or was paired. What lies after
-    ``now`` was noted while the clock of this box was wrong, and would silence the alert until then."""
+    """When a paired box last was here, as far as that is known: it signed in, brought a copy, or was paired.
+    What lies after ``now`` was noted while the clock of this box was wrong, and would silence the alert until then."""
     known = [at for at in (one.seen, newest, one.paired) if at and at - now <= TOLERANCE]
     return max(known) if known and one.public_key else None

@@ -1,4 +1,5 @@
-"""What ``larder-peer`` answers, and what is missing there. The other computer may say anything: every value is checked."""
+"""What ``larder-peer`` answers, and what is missing there.
+The other computer may say anything: every value is checked."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ def check_frame(said: str, host: str) -> list[str]:
     """The lines of an answer between its first and its last. Raises Failed where it is none, or not whole."""
     lines = said.splitlines()
     if not lines or lines[0] != PROTOCOL:
-        raise Failed(Message("{host} does not answer as larder-peer does", host=host), Message("Copy the script there again, and look at the line in authorized_keys: it has to begin with restrict,command=."))  # fmt: skip
+        raise Failed(
+            Message("{host} does not answer as larder-peer does", host=host),
+            Message(
+                "Copy the script there again, and look at the line in authorized_keys: it has to begin with "
+                "restrict,command=."
+            ),
+        )
     if lines[-1] != END:
         raise Failed(Message("The answer of {host} broke off", host=host), Message("Try again."))
     return lines[1:-1]
@@ -43,7 +50,8 @@ def number(text: str) -> int:
 
 # --- hello ------------------------------------------------------------------------------------------------------------
 class Hello(msgspec.Struct, frozen=True):
-    """``rights``: what ``zfs allow`` grants that user; ``root``: properties of the folder for copies, empty: there is none."""
+    """``rights``: what ``zfs allow`` grants that user;
+    ``root``: properties of the folder for copies, empty: there is none."""
 
     user: str = ""
     groups: tuple[str, ...] = ()
@@ -76,7 +84,9 @@ class Hello(msgspec.Struct, frozen=True):
     def missing_rights(self) -> tuple[str, ...]:
         if self.user == "root":
             return ()
-        return tuple(right for right in self.needed if right not in self.rights and right.partition(":")[0] not in self.rights)  # fmt: skip
+        return tuple(
+            right for right in self.needed if right not in self.rights and right.partition(":")[0] not in self.rights
+        )
 
     @property
     def may_send(self) -> bool:
@@ -134,7 +144,12 @@ def problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
         yield Reason("remote-no-zfs", "{host} has no ZFS. Install OpenZFS 0.8 or later there.", **at)
         return
     if hello.version[:2] < OLDEST_ZFS:
-        yield Reason("remote-zfs-old", "{host} has ZFS {version}. It needs 0.8 or later.", version=hello.version_text or Message("older than 0.8"), **at)  # fmt: skip
+        yield Reason(
+            "remote-zfs-old",
+            "{host} has ZFS {version}. It needs 0.8 or later.",
+            version=hello.version_text or Message("older than 0.8"),
+            **at,
+        )
         return
     if not hello.root:
         yield Reason(
@@ -144,23 +159,47 @@ def problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
     wrong = {key: value for key, value in ROOT_OFF.items() if hello.root.get(key) != value}
     if wrong:
         settings_text = " ".join(f"{key}={value}" for key, value in wrong.items())
-        yield Reason("remote-root-open", "Copies in {root} would be mounted or could be used. As root on {host}: zfs set {settings} {root}", settings=settings_text, **at)  # fmt: skip
+        yield Reason(
+            "remote-root-open",
+            "Copies in {root} would be mounted or could be used. As root on {host}: zfs set {settings} {root}",
+            settings=settings_text,
+            **at,
+        )
     if missing := hello.missing_rights:
-        yield Reason("remote-right-missing", "{user} may not do everything that copies need: {rights} is missing. As root on {host}: zfs allow -u {user} {rights} {root}", rights=",".join(missing), **at)  # fmt: skip
+        yield Reason(
+            "remote-right-missing",
+            "{user} may not do everything that copies need: {rights} is missing. As root on {host}: zfs "
+            "allow -u {user} {rights} {root}",
+            rights=",".join(missing),
+            **at,
+        )
     if not hello.available:
         yield Reason("remote-no-room", "{root} on {host} has no free space. Make room there.", **at)
 
 
 def restore_problems(hello: Hello, remote: Remote) -> Iterator[Reason]:
-    """What is missing there before copies can be brought back, each with what to do. Backups may go there all the same."""
+    """What is missing there before copies can be brought back, each with what to do.
+    Backups may go there all the same."""
     at = {"host": remote.host, "root": remote.root, "user": hello.user or remote.user}
     if not hello.has_zfs or not hello.root:
-        yield Reason("remote-no-root", "{host} has no folder {root}. Create it there with the command on this page.", **at)  # fmt: skip
+        yield Reason(
+            "remote-no-root", "{host} has no folder {root}. Create it there with the command on this page.", **at
+        )
         return
     if hello.script < RESTORES_SINCE:
-        yield Reason("remote-script-old", "The script larder-peer on {host} is too old to send copies back. Download it from the page of this computer and put it in place of the old one there.", **at)  # fmt: skip
+        yield Reason(
+            "remote-script-old",
+            "The script larder-peer on {host} is too old to send copies back. Download it from the page of "
+            "this computer and put it in place of the old one there.",
+            **at,
+        )
     if not hello.may_send:
-        yield Reason("remote-send-missing", "{user} may not send copies back: the right send is missing. As root on {host}: zfs allow -u {user} send {root}", **at)  # fmt: skip
+        yield Reason(
+            "remote-send-missing",
+            "{user} may not send copies back: the right send is missing. As root on {host}: zfs allow -u "
+            "{user} send {root}",
+            **at,
+        )
 
 
 # --- list -------------------------------------------------------------------------------------------------------------

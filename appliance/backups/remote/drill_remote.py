@@ -1,8 +1,8 @@
-"""Rehearse a restore from another computer: fetch the newest snapshot that a folder and its copy there have in common, apart,
-compare every file with the original's own snapshot, and remove it.
+"""Rehearse a restore from another computer: fetch the newest snapshot that a folder and its copy there have in common,
+apart, compare every file with the original's own snapshot, and remove it.
 
-It is fetched as a restore is (``remote_source.py``) and compared as a drill of a local copy is (``drill_base.py``). What has
-arrived is the work of another computer, so it is compared only with what this box has.
+It is fetched as a restore is (``remote_source.py``) and compared as a drill of a local copy is (``drill_base.py``).
+What has arrived is the work of another computer, so it is compared only with what this box has.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
         restores = [self.restore_step(one, expected[one.guid], task, remote, run) for one in tree]
         return Plan(
             summary=Message(
-                "{count} fetched from {host}, about {size}, to {scratch}, where nobody can see it. Every name, size, owner, access right, attribute and content is compared with the snapshot here that it was copied from. Then all of it is removed.",
+                "{count} fetched from {host}, about {size}, to {scratch}, where nobody can see it. Every "
+                "name, size, owner, access right, attribute and content is compared with the snapshot here "
+                "that it was copied from. Then all of it is removed.",
                 count=drill.count_text(len(tree)),
                 host=remote.host,
                 size=size_text(size_of(tree)),
@@ -168,14 +170,16 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
     def warnings(self, sealed: Sequence[Dataset], volumes: Sequence[Dataset], keys: StoredKeys) -> Iterator[str]:
         if opened := [one.name for one in sealed if keys.should_have(one)]:
             yield Message(
-                "Encrypted folders arrive encrypted, and are opened with the key that this box stores, for the test alone: {opened}.",
+                "Encrypted folders arrive encrypted, and are opened with the key that this box stores, for "
+                "the test alone: {opened}.",
                 opened=names_text(opened, NAMED),
             )
         yield from self.drill.warnings(sealed, volumes, keys)
         yield Message("No backup is sent to that computer meanwhile.")
 
     def time_text(self, facts: Facts) -> str:
-        """How long fetching will take, by the last measured pace. Raises Refused where nothing is known of the backup."""
+        """How long fetching will take, by the last measured pace.
+        Raises Refused where nothing is known of the backup."""
         dataset, task, remote = self.find(facts)
         limit = task.most_bytes_a_second(datetime.now(UTC), schedule.box_zone())
         return time_text(size_of(tasks.members(dataset, task, facts)), remote.pace, limit)
@@ -184,7 +188,8 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
     def connect(
         self, run: RemoteDrillRun, task: BackupTask, top: Dataset, tree: Sequence[Dataset], free: int, work: Work
     ) -> None:
-        """Before anything is made here: whether it answers, which moment of each folder both have, and whether that fits."""
+        """Before anything is made here: whether it answers, which moment of each folder both
+        have, and whether that fits."""
         source = RemoteSource.ask(self.remote)
         try:
             source.listed = source.read_tree(task.path)
@@ -202,7 +207,15 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
             else:
                 run.left[one.name] = Message("the copy there has no snapshot in common with it")
         if not run.found:
-            raise Refused(Reason("drill-nothing-common", "{dataset} and its copy on {host} have no snapshot in common, so there is nothing to compare. Run the backup, then test again.", dataset=self.dataset, host=source.remote.host))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "drill-nothing-common",
+                    "{dataset} and its copy on {host} have no snapshot in common, so there is nothing to "
+                    "compare. Run the backup, then test again.",
+                    dataset=self.dataset,
+                    host=source.remote.host,
+                )
+            )
         needed = sum(common.part.size for common in run.found.values()) + drill_scratch.SPARE
         Refused.unless_empty(self.drill.check_room(needed, free))
         run.source = source
@@ -234,7 +247,16 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
                 raise
             run.add(DrillPart(one, part), moved)
 
-        example = RemotePart(name=expected, guid=one.guid, snapshot=1, short="NEWEST", original=one.guid, size=0, raw=raw, volume=one.kind == "volume")  # fmt: skip
+        example = RemotePart(
+            name=expected,
+            guid=one.guid,
+            snapshot=1,
+            short="NEWEST",
+            original=one.guid,
+            size=0,
+            raw=raw,
+            volume=one.kind == "volume",
+        )
         shown = rehearsed(one, Common(example, 0), place, task, remote)
         words = ("send", expected, "NEWEST", mode_of_part(shown.flags))
         text = f"{connection.shown(remote, words)} | {shlex.join(shown.receiver(match.Decision('full')))}"
@@ -244,12 +266,14 @@ class DrillRemote(DrillOperation, Operation, tag="drill-remote"):
 
 
 def size_of(tree: Iterable[Dataset]) -> int:
-    """About how many bytes a drill needs: as many as the originals, as far as is known before the other computer is asked."""
+    """About how many bytes a drill needs: as many as the originals, as far as is known before
+    the other computer is asked."""
     return sum(one.referenced for one in tree) + drill_scratch.SPARE
 
 
 def newest_common(one: Dataset, here: Iterable[Snapshot], name: str, there: RemoteCopy | None) -> Common | None:
-    """The newest snapshot of a dataset that its copy there has too, by the guid. None where there is none, or no such copy."""
+    """The newest snapshot of a dataset that its copy there has too, by the guid.
+    None where there is none, or no such copy."""
     if there is None or there.mark is None or there.mark.guid != one.guid or not there.guid:
         return None
     if there.is_volume != (one.kind == "volume"):
@@ -267,6 +291,12 @@ def rehearsed(one: Dataset, common: Common, place: str, task: BackupTask, remote
     part = common.part
     noted = {key: Property(value, "local") for key, value in copies.acl_of(one).items()}
     return RemoteRehearsed(
-        source=source_of(part, remote, common.created, noted), target=place, short=part.short,
-        flags=("-w",) if part.raw else ("-L", "-c"), place=place, guid=part.snapshot, remote=remote, task=task,
-    )  # fmt: skip
+        source=source_of(part, remote, common.created, noted),
+        target=place,
+        short=part.short,
+        flags=("-w",) if part.raw else ("-L", "-c"),
+        place=place,
+        guid=part.snapshot,
+        remote=remote,
+        task=task,
+    )

@@ -1,7 +1,7 @@
 """Another computer as the place of copies: the same planner sends to it as to a pool of this box.
 
-What is set on a copy there is its mark alone. Everything that keeps it out of use it has from the folder that its owner made, and
-both are read back. Nothing there is destroyed from here: which copies stay is decided there.
+What is set on a copy there is its mark alone. Everything that keeps it out of use it has from the folder that its owner
+made, and both are read back. Nothing there is destroyed from here: which copies stay is decided there.
 """
 
 from __future__ import annotations
@@ -84,7 +84,10 @@ class RemotePlace:
             try:
                 connection.ask(self.remote, ("mark", name, str(mark.guid), mode_of(wanted)))
             except command.CommandFailed as failed:
-                raise Failed(Message("{name} was not marked on {host}", name=name, host=self.remote.host), self.explain_rights("userprop", failed.said)) from failed  # fmt: skip
+                raise Failed(
+                    Message("{name} was not marked on {host}", name=name, host=self.remote.host),
+                    self.explain_rights("userprop", failed.said),
+                ) from failed
             found = self.read_remote(name)
         if found is None or found.mark != mark:
             raise Failed(
@@ -93,7 +96,16 @@ class RemotePlace:
             )
         if wrong := found.open_properties:
             text = " ".join(f"{key}={value}" for key, value in sorted(wrong.items()))
-            raise Failed(Message("{name} was not kept out of use", name=name), Message("As root on {host}: zfs set {text} {root}/{name}", host=self.remote.host, text=text, root=self.remote.root, name=name))  # fmt: skip
+            raise Failed(
+                Message("{name} was not kept out of use", name=name),
+                Message(
+                    "As root on {host}: zfs set {text} {root}/{name}",
+                    host=self.remote.host,
+                    text=text,
+                    root=self.remote.root,
+                    name=name,
+                ),
+            )
 
     def explain_rights(self, right: str, said: str) -> str:
         advice = Message(
@@ -166,7 +178,9 @@ def say_hello(remote: Remote) -> Hello:
     try:
         return answers.parse_hello(connection.ask(remote, ("hello",)), remote.host)
     except command.CommandFailed as failed:
-        raise connection.Unreachable("remote-peer-refused", Message("larder-peer on {host} refused to answer", host=remote.host), failed.said) from failed  # fmt: skip
+        raise connection.Unreachable(
+            "remote-peer-refused", Message("larder-peer on {host} refused to answer", host=remote.host), failed.said
+        ) from failed
 
 
 def list_all(remote: Remote) -> dict[str, RemoteCopy]:

@@ -1,7 +1,7 @@
 """Another computer as the source of a restore: its copy is sent by ``larder-peer`` there and received here.
 
-What arrives was made by that computer. It is received out of use; before it gets its name, nothing but the wanted snapshots
-may have come, and no property.
+What arrives was made by that computer. It is received out of use; before it gets its name, nothing but the wanted
+snapshots may have come, and no property.
 """
 
 from __future__ import annotations
@@ -110,7 +110,14 @@ class RemoteSource(msgspec.Struct):
             said = connection.ask(self.remote, ("tree", name), timeout=SECONDS_TO_CHANGE)
         except command.CommandFailed as failed:
             if "does not exist" in failed.said:
-                raise Refused(Reason("remote-copy-missing", "The copy {copy} is no longer on {host}.", copy=name, host=self.remote.host)) from failed  # fmt: skip
+                raise Refused(
+                    Reason(
+                        "remote-copy-missing",
+                        "The copy {copy} is no longer on {host}.",
+                        copy=name,
+                        host=self.remote.host,
+                    )
+                ) from failed
             raise Failed(
                 Message("{host} does not show {name}", host=self.remote.host, name=name), failed.said
             ) from failed
@@ -118,8 +125,8 @@ class RemoteSource(msgspec.Struct):
         return {one: copy for one, copy in found.items() if one == name or one.startswith(f"{name}/")}
 
     def bring(self, work: Work, one: Restored, planned: Collection[str]) -> int:
-        """Receive one dataset, and say how many bytes were sent. ``planned``: every dataset that may arrive. What is not as it
-        was asked for is destroyed again. Raises Refused, Failed, Cancelled."""
+        """Receive one dataset, and say how many bytes were sent. ``planned``: every dataset that may arrive.
+        What is not as it was asked for is destroyed again. Raises Refused, Failed, Cancelled."""
         if not isinstance(one, RemoteRestored):
             raise Failed(Message("That does not come from another computer"))
         there = self.listed[one.source.name.removeprefix(f"{self.remote.root}/")]
@@ -172,7 +179,15 @@ def explain_failure(remote: Remote, error: NotReceived) -> Failed:
     if error.sender_status == connection.NOT_SIGNED_IN:
         return connection.unreachable(remote, said)
     if "permission denied" in said:
-        return Failed(Message("{user} may not send copies back", user=remote.user), Message("As root on {host}: zfs allow -u {user} send {root}", host=remote.host, user=remote.user, root=remote.root))  # fmt: skip
+        return Failed(
+            Message("{user} may not send copies back", user=remote.user),
+            Message(
+                "As root on {host}: zfs allow -u {user} send {root}",
+                host=remote.host,
+                user=remote.user,
+                root=remote.root,
+            ),
+        )
     if error.sender_status and error.sender_status > 0:
         return Failed(Message("{host} did not send the copy to its end", host=remote.host), said)
     if re.search(r"out of space|quota", error.said):

@@ -1,4 +1,5 @@
-"""What pages ask of another computer while they load: which copies it has, and of which moments. Nothing is changed there."""
+"""What pages ask of another computer while they load: which copies it has, and of which moments.
+Nothing is changed there."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ MOST_COPIES = 1000
 
 
 class ListedCopy(StrictStruct):
-    """A copy on another computer. ``short``: the newest moment of it with those below it, empty where none of it is complete;
-    ``snapshots``: its own."""
+    """A copy on another computer. ``short``: the newest moment of it with those below it, empty where none of it is
+    complete; ``snapshots``: its own."""
 
     name: str
     original: int

@@ -43,8 +43,8 @@ LATEST = 2**33  # seconds since 1970
 class RemotePart(StrictStruct):
     """A dataset of the copy as the other computer has listed it. ``snapshot``: the guid of the one that comes back.
 
-    ``original``: the guid of the folder that it is a copy of; ``size`` in bytes; ``created``: when that snapshot was made, in
-    seconds since 1970, 0: not known.
+    ``original``: the guid of the folder that it is a copy of; ``size`` in bytes;
+    ``created``: when that snapshot was made, in seconds since 1970, 0: not known.
     """
 
     name: str
@@ -60,9 +60,18 @@ class RemotePart(StrictStruct):
     def __post_init__(self) -> None:
         settings.check_remote_name(self.name, field="snapshot")
         if not SHORT.fullmatch(self.short):
-            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
-        if not all(0 < guid < 2**64 for guid in (self.guid, self.snapshot)) or not 0 <= self.original < 2**64 or not 0 <= self.size < 2**63 or not 0 <= self.created < LATEST:  # fmt: skip
-            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
+            raise Refused(
+                Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot")
+            )
+        if (
+            not all(0 < guid < 2**64 for guid in (self.guid, self.snapshot))
+            or not 0 <= self.original < 2**64
+            or not 0 <= self.size < 2**63
+            or not 0 <= self.created < LATEST
+        ):
+            raise Refused(
+                Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot")
+            )
 
 
 class RemoteRestoreRun(msgspec.Struct):
@@ -72,8 +81,8 @@ class RemoteRestoreRun(msgspec.Struct):
 
 
 class RestoreRemote(FolderRestore, tag="restore-remote"):
-    """Copy ``parts`` back from the computer ``remote``. ``created``: the moment, in seconds since 1970. ``rate``: at most so
-    many MB a second, 0 for any number. ``left``: folders of the copy that have no such moment."""
+    """Copy ``parts`` back from the computer ``remote``. ``created``: the moment, in seconds since 1970.
+    ``rate``: at most so many MB a second, 0 for any number. ``left``: folders of the copy that have no such moment."""
 
     needs_proof = never
 
@@ -88,9 +97,18 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         settings.check_remote_name(self.copy, field="copy")
         super().__post_init__()
         if self.guid != self.parts[0].guid or not 0 <= self.created < LATEST or not 0 <= self.left < 10**6:
-            raise Refused(Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot"))  # fmt: skip
+            raise Refused(
+                Reason("restore-snapshots-malformed", "Those are not the snapshots of one copy.", field="snapshot")
+            )
         if not 0 <= self.rate <= MOST_RATE:
-            raise Refused(Reason("backup-rate-out-of-range", "Enter a number of MB a second from 1 to {most}.", field="rate", most=MOST_RATE))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "backup-rate-out-of-range",
+                    "Enter a number of MB a second from 1 to {most}.",
+                    field="rate",
+                    most=MOST_RATE,
+                )
+            )
 
     def sources(self) -> Iterator[tuple[str, int]]:
         return ((part.name, part.snapshot) for part in self.parts)
@@ -141,7 +159,8 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
             facts,
             [self.copy_step(one, remote, staging, run) for one in staging.parts],
             summary=Message(
-                "{what}: everything as it was on {when}, about {size}, is copied from {root} on {host} to {target}. The copy stays as it is, and nothing on this box is overwritten.",
+                "{what}: everything as it was on {when}, about {size}, is copied from {root} on {host} to "
+                "{target}. The copy stays as it is, and nothing on this box is overwritten.",
                 what=what,
                 when=when,
                 size=size_text(self.size(facts)),
@@ -168,7 +187,10 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
     def details(self, staging: Staging, facts: Facts) -> dict[str, str]:
         said = super().details(staging, facts)
         if not staging.parts[0].origin:
-            said[Message("To be set again")] = Message("access to its files, settings such as compression and record size, shares, snapshot schedule, backups and limits. A copy there does not remember them.")  # fmt: skip
+            said[Message("To be set again")] = Message(
+                "access to its files, settings such as compression and record size, shares, snapshot "
+                "schedule, backups and limits. A copy there does not remember them."
+            )
         return said
 
     def staging(self, facts: Facts) -> Staging:
@@ -176,7 +198,8 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         return self.stage_of((self.restored(part, remote, facts) for part in self.parts), facts)
 
     def restored(self, part: RemotePart, remote: Remote, facts: Facts) -> RemoteRestored:
-        """One dataset on its way. Access lists are shown for each: a copy there does not say whether its original had any."""
+        """One dataset on its way. Access lists are shown for each: a copy there does not say
+        whether its original had any."""
         original, noted = find_original(part, facts), {}
         if original:
             noted[user_properties.ORIGIN] = Property(origin_of(original).text, "local")
@@ -184,10 +207,15 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
             noted["acltype"] = Property("posix", "local")
         source = source_of(part, remote, self.created, noted)
         return RemoteRestored(
-            source=source, target=self.moved(part.name, f"{self.stage}/{self.name}"), short=part.short,
-            flags=("-w",) if part.raw else ("-L", "-c"), place=self.moved(part.name, self.target), guid=part.snapshot,
-            remote=remote, rate=self.rate * MB,
-        )  # fmt: skip
+            source=source,
+            target=self.moved(part.name, f"{self.stage}/{self.name}"),
+            short=part.short,
+            flags=("-w",) if part.raw else ("-L", "-c"),
+            place=self.moved(part.name, self.target),
+            guid=part.snapshot,
+            remote=remote,
+            rate=self.rate * MB,
+        )
 
     def copy_step(self, one: Restored, remote: Remote, staging: Staging, run: RemoteRestoreRun) -> Step:
         known = {part.snapshot: part for part in self.parts}[one.guid]
@@ -211,9 +239,23 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
         for part in self.parts:
             there = found.get(part.name)
             if there is None or there.guid != part.guid or part.snapshot not in there.guids:
-                raise Refused(Reason("remote-copy-changed", "{copy} on {host} no longer has that moment. Choose another one.", copy=part.name, host=source.remote.host))  # fmt: skip
+                raise Refused(
+                    Reason(
+                        "remote-copy-changed",
+                        "{copy} on {host} no longer has that moment. Choose another one.",
+                        copy=part.name,
+                        host=source.remote.host,
+                    )
+                )
             if there.mark is None or there.mark.raw != part.raw or there.is_volume != part.volume:
-                raise Refused(Reason("remote-copy-other", "{copy} on {host} is not the copy that was listed. Choose again.", copy=part.name, host=source.remote.host))  # fmt: skip
+                raise Refused(
+                    Reason(
+                        "remote-copy-other",
+                        "{copy} on {host} is not the copy that was listed. Choose again.",
+                        copy=part.name,
+                        host=source.remote.host,
+                    )
+                )
         source.listed = found
         run.source = source
         work.note(
@@ -233,7 +275,8 @@ class RestoreRemote(FolderRestore, tag="restore-remote"):
 
 
 def time_text(size: int, pace: int, limit: int) -> str:
-    """How long fetching ``size`` bytes will take. ``pace``: of the last transfer, ``limit``: in bytes a second; 0: none."""
+    """How long fetching ``size`` bytes will take. ``pace``: of the last transfer, ``limit``:
+    in bytes a second; 0: none."""
     slowest = min((one for one in (pace, limit) if one), default=0)
     if not slowest:
         return Message("Not known: no long transfer with this computer was measured yet.")
@@ -252,18 +295,31 @@ def make_part(name: str, found: RemoteCopy, guid: int, short: str) -> RemotePart
     """A snapshot of a listed copy, which has a mark, as a part. Raises Refused where its values are none."""
     mark = found.mark or CopyMark(0, raw=False)
     return RemotePart(
-        name=name, guid=found.guid, snapshot=guid, short=short, original=mark.guid,
-        size=found.size_of(guid), raw=mark.raw, volume=found.is_volume, created=min(found.created_at(guid), LATEST - 1),
-    )  # fmt: skip
+        name=name,
+        guid=found.guid,
+        snapshot=guid,
+        short=short,
+        original=mark.guid,
+        size=found.size_of(guid),
+        raw=mark.raw,
+        volume=found.is_volume,
+        created=min(found.created_at(guid), LATEST - 1),
+    )
 
 
 def source_of(part: RemotePart, remote: Remote, created: int, noted: dict[str, Property]) -> Dataset:
     """A part as the dataset that is received from. ``noted``: what is known of its properties."""
     return Dataset(
-        name=f"{remote.root}/{part.name}", guid=part.guid, kind="volume" if part.volume else "filesystem",
-        created=datetime.fromtimestamp(created, UTC), used=part.size, available=0, referenced=part.size, properties=noted,
+        name=f"{remote.root}/{part.name}",
+        guid=part.guid,
+        kind="volume" if part.volume else "filesystem",
+        created=datetime.fromtimestamp(created, UTC),
+        used=part.size,
+        available=0,
+        referenced=part.size,
+        properties=noted,
         copy_of=CopyMark(part.original, part.raw).text,
-    )  # fmt: skip
+    )
 
 
 def kept_in(found: Mapping[str, RemoteCopy]) -> list[Kept]:

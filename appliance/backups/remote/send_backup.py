@@ -156,17 +156,28 @@ class SendBackup(Operation, tag="send-backup"):
         tree = tasks.members(dataset, task, facts)
         run = RemoteRun()
         steps = [
-            Step("connect", Message("Ask {host} what it has", host=remote.host), "\n".join(connection.shown(remote, words) for words in (("hello",), ("list",))), partial(self.connect, run, dataset, task, tree)),
+            Step(
+                "connect",
+                Message("Ask {host} what it has", host=remote.host),
+                "\n".join(connection.shown(remote, words) for words in (("hello",), ("list",))),
+                partial(self.connect, run, dataset, task, tree),
+            ),
             refresh.record_step((dataset.pool,), facts, run.record),
             self.snapshot_step(tree, run),
             *(self.copy_step(one, dataset, task, tree, remote, run) for one in tree),
-            Step("check", Message("Check whether every folder was copied"), Message("what the other computer lists is compared"), partial(self.report, run, len(tree))),
-        ]  # fmt: skip
+            Step(
+                "check",
+                Message("Check whether every folder was copied"),
+                Message("what the other computer lists is compared"),
+                partial(self.report, run, len(tree)),
+            ),
+        ]
         count = Message("{count} folders", count=len(tree)) if len(tree) > 1 else Message("It")
         verb = Message("are") if len(tree) > 1 else Message("is")
         return Plan(
             summary=Message(
-                "{count} {verb} copied to {root}/{task_path} on {host}. Only what has changed since the last copy is sent.",
+                "{count} {verb} copied to {root}/{task_path} on {host}. Only what has changed since the last "
+                "copy is sent.",
                 count=count,
                 verb=verb,
                 root=remote.root,
@@ -308,10 +319,32 @@ def explain_failure(remote: Remote, error: Refused | Failed) -> Refused | Failed
     if not isinstance(error, NotReceived):
         return error
     for pattern, what, advice in (
-        (r"out of space|quota", Message("{root} on {host} is full", root=remote.root, host=remote.host), Message("Make room there. The next run goes on where this one stopped.")),
-        (r"partially-complete state|dataset is busy|already.*being received", Message("{host} is still receiving an earlier copy", host=remote.host), Message("The next run tries again.")),
-        (r"cannot (receive|create|mount|unmount).*permission denied", Message("A right is missing on {host}", host=remote.host), join_messages([error.said, Message("As root there: zfs allow -u {user} create,mount,receive:append,userprop {root} (receive in place of receive:append where ZFS is older than 2.3.2)", user=remote.user, root=remote.root)])),
-    ):  # fmt: skip
+        (
+            r"out of space|quota",
+            Message("{root} on {host} is full", root=remote.root, host=remote.host),
+            Message("Make room there. The next run goes on where this one stopped."),
+        ),
+        (
+            r"partially-complete state|dataset is busy|already.*being received",
+            Message("{host} is still receiving an earlier copy", host=remote.host),
+            Message("The next run tries again."),
+        ),
+        (
+            r"cannot (receive|create|mount|unmount).*permission denied",
+            Message("A right is missing on {host}", host=remote.host),
+            join_messages(
+                [
+                    error.said,
+                    Message(
+                        "As root there: zfs allow -u {user} create,mount,receive:append,userprop {root} "
+                        "(receive in place of receive:append where ZFS is older than 2.3.2)",
+                        user=remote.user,
+                        root=remote.root,
+                    ),
+                ]
+            ),
+        ),
+    ):
         if re.search(pattern, error.said):
             return Failed(what, advice)
     # A computer that no longer answers ends ssh without a word; what is said then is that the sender's pipe broke.

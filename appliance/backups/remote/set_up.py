@@ -49,7 +49,8 @@ class RemoteOperation(Operation):
 
 
 class AddRemote(RemoteOperation, tag="add-remote"):
-    """Note another computer, make a key for it, and ask it for its host key. Nothing is sent before that is confirmed."""
+    """Note another computer, make a key for it, and ask it for its host key.
+    Nothing is sent before that is confirmed."""
 
     needs_proof = never
 
@@ -75,19 +76,33 @@ class AddRemote(RemoteOperation, tag="add-remote"):
             yield Reason("remote-known", "That computer was added a moment ago.")
         same = (self.host, self.port, self.user, self.root)
         if any((one.host, one.port, one.user, one.root) == same for one in facts.remotes):
-            yield Reason("remote-twice", "Backups can already go to that folder on {host}.", field="root", host=self.host)  # fmt: skip
+            yield Reason(
+                "remote-twice", "Backups can already go to that folder on {host}.", field="root", host=self.host
+            )
         yield from settings.check_room(facts.remotes)
 
     def plan(self, facts: Facts) -> Plan:
         return Plan(
-            summary=Message("Larder makes a key for {host} and asks for its host key. Nothing is sent yet.", host=self.host),
+            summary=Message(
+                "Larder makes a key for {host} and asks for its host key. Nothing is sent yet.", host=self.host
+            ),
             steps=(
-                Step("key", Message("Make a key for this computer"), shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.remote))]), self.make),
-                Step("host-key", Message("Ask {host} for its host key", host=self.host), shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), partial(fetch_key, self.remote)),
+                Step(
+                    "key",
+                    Message("Make a key for this computer"),
+                    shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.remote))]),
+                    self.make,
+                ),
+                Step(
+                    "host-key",
+                    Message("Ask {host} for its host key", host=self.host),
+                    shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]),
+                    partial(fetch_key, self.remote),
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
             undo=Message("It can be removed again."),
-        )  # fmt: skip
+        )
 
     def make(self, work: Work) -> None:
         public = settings.make_key(self.remote)
@@ -129,7 +144,8 @@ def host_key_other(remote: Remote) -> Reason:
 
 
 class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
-    """From now on send to the computer with this host key. It decides where everybody's files go, so it needs the password."""
+    """From now on send to the computer with this host key.
+    It decides where everybody's files go, so it needs the password."""
 
     needs_proof = always
 
@@ -155,14 +171,27 @@ class ConfirmHostKey(RemoteOperation, tag="confirm-host-key"):
         changed = bool(remote.host_key)
         return Plan(
             title=Message("Confirm the host key of {host}", host=remote.host),
-            summary=Message("Backups go to the computer that has the host key {fingerprint}, and to no other.", fingerprint=self.fingerprint),
+            summary=Message(
+                "Backups go to the computer that has the host key {fingerprint}, and to no other.",
+                fingerprint=self.fingerprint,
+            ),
             steps=(
                 Step("pin", Message("Keep the host key"), f"write {settings.known_hosts_file(self.remote)}", self.pin),
             ),
             identity={"operation": msgspec.to_builtins(self), "before": remote.host_key, "host": remote.host},
-            warnings=(Message("{host} had the host key {fingerprint_of} before. Confirm the new one only if you know why it changed, for example because that computer was reinstalled. Otherwise another computer may be answering in its place, and would get your files.", host=remote.host, fingerprint_of=fingerprint_of(remote.host_key)),) if changed else (),
+            warnings=(
+                Message(
+                    "{host} had the host key {fingerprint_of} before. Confirm the new one only if you know "
+                    "why it changed, for example because that computer was reinstalled. Otherwise another "
+                    "computer may be answering in its place, and would get your files.",
+                    host=remote.host,
+                    fingerprint_of=fingerprint_of(remote.host_key),
+                ),
+            )
+            if changed
+            else (),
             undo=Message("Remove the computer, and nothing is sent there any more."),
-        )  # fmt: skip
+        )
 
     def pin(self, work: Work) -> None:
         remote = settings.find_remote(self.remote)
@@ -268,12 +297,31 @@ class RemoveRemote(RemoteOperation, tag="remove-remote"):
         remote = self.find(facts)
         return Plan(
             title=Message("Remove {host}", host=remote.host),
-            summary=Message("This box can no longer sign in at {host}. The copies in {root} there stay.", host=remote.host, root=remote.root),
-            steps=(Step("remove", Message("Delete its settings and its key"), f"rm {settings.key_file(self.remote)}", self.remove),),
+            summary=Message(
+                "This box can no longer sign in at {host}. The copies in {root} there stay.",
+                host=remote.host,
+                root=remote.root,
+            ),
+            steps=(
+                Step(
+                    "remove",
+                    Message("Delete its settings and its key"),
+                    f"rm {settings.key_file(self.remote)}",
+                    self.remove,
+                ),
+            ),
             identity={"operation": msgspec.to_builtins(self), "host": remote.host},
-            warnings=(Message("Remove this box on {host} too, under Backups, Received copies.", host=remote.host) if remote.paired else Message("Remove the line with the key {public_key} from authorized_keys on {host} too.", public_key=remote.public_key[-20:], host=remote.host),),
+            warnings=(
+                Message("Remove this box on {host} too, under Backups, Received copies.", host=remote.host)
+                if remote.paired
+                else Message(
+                    "Remove the line with the key {public_key} from authorized_keys on {host} too.",
+                    public_key=remote.public_key[-20:],
+                    host=remote.host,
+                ),
+            ),
             undo=Message("It can be added again, with a new key."),
-        )  # fmt: skip
+        )
 
     def remove(self, work: Work) -> None:
         settings.remove_remote(self.remote)

@@ -143,7 +143,11 @@ def check_confirmed(remote: Remote | None) -> Iterator[Reason]:
     elif not remote.host_key:
         yield not_confirmed(remote)
     elif remote.has_other_key:
-        yield Reason("remote-key-changed", "{host} shows another host key than the one that you confirmed. Look at its page first.", host=remote.host)  # fmt: skip
+        yield Reason(
+            "remote-key-changed",
+            "{host} shows another host key than the one that you confirmed. Look at its page first.",
+            host=remote.host,
+        )
 
 
 def check_room(remotes: Sequence[Remote]) -> Iterator[Reason]:
@@ -229,8 +233,9 @@ def write_known_host(key: str, host_key: str) -> None:
 
 
 def remove_leftovers(own: str) -> None:
-    """Delete the keys and passwords that belong to nothing, but for ``own``: they are written before the settings beside them,
-    and a power cut may come between. Those of the last hour stay, since a job may be about to write their settings."""
+    """Delete the keys and passwords that belong to nothing, but for ``own``: they are written before the
+    settings beside them, and a power cut may come between. Those of the last hour stay, since a job may be
+    about to write their settings."""
     for file in paths.SSH.iterdir():
         key = file.name.partition(".")[0]
         if not KEY.fullmatch(key) or key == own:

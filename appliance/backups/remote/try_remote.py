@@ -15,7 +15,8 @@ from appliance.message import join_messages
 
 
 def try_remote(key: str) -> tuple[Remote, Hello]:
-    """Sign in there and see that everything is as copies need it. Raises Unreachable, Refused with all that is missing."""
+    """Sign in there and see that everything is as copies need it.
+    Raises Unreachable, Refused with all that is missing."""
     remote = settings.find_remote(key)
     now = datetime.now(UTC).replace(microsecond=0)
     try:
@@ -42,7 +43,8 @@ def try_remote(key: str) -> tuple[Remote, Hello]:
 
 
 def fetch_other_key(remote: Remote) -> str:
-    """The host key that the computer shows instead of the one that was confirmed; what was known before where it cannot be had."""
+    """The host key that the computer shows instead of the one that was confirmed; what was known
+    before where it cannot be had."""
     try:
         found = connection.fetch_host_key(remote.host, remote.port)
     except Failed:

@@ -28,8 +28,9 @@ SETTINGS: dict[str, BoxSetting] = {
 
 
 class SettingStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as it is. ``value`` and ``tried`` as ``show`` takes them, empty where there is none; ``refusal``: why it
-    cannot be tried, as ``Reason.as_json`` has it; ``kept``: the value before it was kept, empty where it is as it came; ``lost``: the ports it is kept for that are not there."""
+    """A setting as it is. ``value`` and ``tried`` as ``show`` takes them, empty where there is none; ``refusal``: why
+    it cannot be tried, as ``Reason.as_json`` has it; ``kept``: the value before it was kept, empty where it is as it
+    came; ``lost``: the ports it is kept for that are not there."""
 
     tag: str
     value: str = ""
@@ -47,7 +48,8 @@ def find_setting(tag: str) -> BoxSetting:
 
 
 def list_lost(tag: str) -> tuple[str, ...]:
-    """The ports that a setting is kept for and that are not there, so that it does nothing. An MTU is kept by the port's name."""
+    """The ports that a setting is kept for and that are not there, so that it does nothing.
+    An MTU is kept by the port's name."""
     if tag != TAG:
         lost = find_setting(tag).lost_port()
         return (lost,) if lost else ()

@@ -1,7 +1,7 @@
 """What a setting of the box is that can be tried.
 
-A value is text with one exact form, so that what comes back is what was there. Nobody chooses a value: ``propose`` makes the
-one that is tried from the one that is there.
+A value is text with one exact form, so that what comes back is what was there. Nobody chooses a value:
+``propose`` makes the one that is tried from the one that is there.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ def take_at_once(value: str) -> None:
 
 
 class BoxSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """``name`` and ``meaning`` for people; ``warning``: what each switch does to others; ``protocols`` that it can make faster;
-    ``form`` of its values.
+    """``name`` and ``meaning`` for people; ``warning``: what each switch does to others;
+    ``protocols`` that it can make faster; ``form`` of its values.
 
-    ``read`` the value (raises Refused where the box has none), ``propose`` another (raises Refused where there is none to
-    try), ``show`` a value to people, ``argv`` that sets it until the next start, ``settle`` waits until it works (raises
-    Failed or Refused where it does not), ``seconds`` until it goes back by itself, longer than a part of a run takes, and the
-    ``lines`` of ``file`` that set it at each start (raises Refused); ``NOWHERE`` where it is kept from another page.
+    ``read`` the value (raises Refused where the box has none), ``propose`` another (raises Refused where there is
+    none to try), ``show`` a value to people, ``argv`` that sets it until the next start, ``settle`` waits until it
+    works (raises Failed or Refused where it does not), ``seconds`` until it goes back by itself, longer than a
+    part of a run takes, and the ``lines`` of ``file`` that set it at each start (raises Refused); ``NOWHERE``
+    where it is kept from another page.
     """
 
     name: str
@@ -52,7 +53,8 @@ class BoxSetting(msgspec.Struct, frozen=True, kw_only=True):
         return f"{MARK}{former}\n{self.lines(value)}\n"
 
     def read_kept(self) -> tuple[str, str]:
-        """What the value was before it was kept, and the address of the port that it is kept for; empty where there is none."""
+        """What the value was before it was kept, and the address of the port that it is kept for;
+        empty where there is none."""
         try:
             text = self.file.read_text(encoding="utf-8", errors="replace")
         except OSError:

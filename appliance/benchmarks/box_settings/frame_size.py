@@ -38,15 +38,28 @@ def read_largest(port: str) -> int:
         told = command.run(("ip", "-json", "-details", "link", "show", "dev", port), timeout=30).stdout
         return min(int(json.loads(told)[0].get("max_mtu") or mtu.MOST), mtu.MOST)
     except (Failed, ValueError, LookupError) as error:
-        raise Refused(Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port)) from error  # fmt: skip
+        raise Refused(
+            Reason(
+                "setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port
+            )
+        ) from error
 
 
 def propose_size(value: str) -> str:
     port, now, largest = match(VALUE, value).groups()
     if int(now) >= TRIED:
-        raise Refused(Reason("mtu-large-already", "The network port {port} has an MTU of {mtu} already.", port=port, mtu=int(now)))  # fmt: skip
+        raise Refused(
+            Reason("mtu-large-already", "The network port {port} has an MTU of {mtu} already.", port=port, mtu=int(now))
+        )
     if int(largest) <= int(now):
-        raise Refused(Reason("mtu-largest-already", "The network port {port} takes no larger frames than {mtu} bytes.", port=port, mtu=int(now)))  # fmt: skip
+        raise Refused(
+            Reason(
+                "mtu-largest-already",
+                "The network port {port} takes no larger frames than {mtu} bytes.",
+                port=port,
+                mtu=int(now),
+            )
+        )
     return f"{port} mtu {min(TRIED, int(largest))} of {largest}"
 
 
@@ -72,21 +85,50 @@ def settle_size(value: str) -> None:
 def refuse_lost_frames(port: str, size: int) -> None:
     clients = full_frames.list_clients(port)
     if not clients:
-        raise Refused(Reason("frames-nobody-connected", "It cannot be tried here: no computer is connected through {port}, so it is not known where larger frames arrive.", port=port))  # fmt: skip
+        raise Refused(
+            Reason(
+                "frames-nobody-connected",
+                "It cannot be tried here: no computer is connected through {port}, so it is not known where "
+                "larger frames arrive.",
+                port=port,
+            )
+        )
     try:
         answers = full_frames.ask_clients(clients, size, patience=SECONDS_TO_ANSWER)
     except OSError as error:
         raise Failed(Message("The computers that are connected could not be asked"), str(error)) from error
     if answers.deaf:
-        raise Refused(Reason("frames-lost", "It cannot be tried here: frames of {mtu} bytes do not reach {names}. Set an MTU of {mtu} there and on every switch between, then measure again.", mtu=size, names=", ".join(answers.deaf)))  # fmt: skip
+        raise Refused(
+            Reason(
+                "frames-lost",
+                "It cannot be tried here: frames of {mtu} bytes do not reach {names}. Set an MTU of {mtu} "
+                "there and on every switch between, then measure again.",
+                mtu=size,
+                names=", ".join(answers.deaf),
+            )
+        )
     if answers.silent:
-        raise Refused(Reason("frames-not-answered", "It cannot be tried here: no ping is answered by {names}, so it is not known whether frames of {mtu} bytes arrive there. Allow pings in the firewall there, then measure again.", mtu=size, names=", ".join(answers.silent)))  # fmt: skip
+        raise Refused(
+            Reason(
+                "frames-not-answered",
+                "It cannot be tried here: no ping is answered by {names}, so it is not known whether frames "
+                "of {mtu} bytes arrive there. Allow pings in the firewall there, then measure again.",
+                mtu=size,
+                names=", ".join(answers.silent),
+            )
+        )
 
 
 FRAME_SIZE = BoxSetting(
     name=Message("Larger frames (MTU)"),
-    meaning=Message("How much the box sends at once. Larger frames spare the processors of both computers, but the other computer and every switch between have to take them."),
-    warning=Message("Each switch can cut all connections of this box for some seconds. It is not tried where larger frames do not reach a computer that is connected."),
+    meaning=Message(
+        "How much the box sends at once. Larger frames spare the processors of both computers, but the other "
+        "computer and every switch between have to take them."
+    ),
+    warning=Message(
+        "Each switch can cut all connections of this box for some seconds. It is not tried where larger "
+        "frames do not reach a computer that is connected."
+    ),
     protocols=("smb", "nfs"),
     form=VALUE,
     read=read_size,
@@ -95,4 +137,4 @@ FRAME_SIZE = BoxSetting(
     argv=lambda value: set_argv(port_of(value), mtu_of(value)),
     settle=settle_size,
     seconds=mtu.SECONDS,
-)  # fmt: skip
+)

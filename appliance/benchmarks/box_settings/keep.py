@@ -57,7 +57,9 @@ class SettingOperation(Operation):
                 Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended.")
             )
         if self.known.read() not in {self.former, self.value}:
-            raise Refused(Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again."))  # fmt: skip
+            raise Refused(
+                Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again.")
+            )
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message("The page for benchmarks from another computer shows what is kept. Try again if this is not.")
@@ -156,10 +158,13 @@ class PutSettingBack(SettingOperation, tag="put-setting-back"):
     def back(self, work: Work) -> None:
         self.refuse_other()
         setting = self.known
-        # Nothing is kept where an interrupted attempt has got as far as the file; any other value is not the former one.
+        # Nothing is kept where an interrupted attempt has got as far as the file; any other
+        # value is not the former one.
         former = setting.read_former() or setting.read()
         if former != self.value:
-            raise Refused(Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again."))  # fmt: skip
+            raise Refused(
+                Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again.")
+            )
         switch.set_value(self.setting, self.value)
         setting.file.unlink(missing_ok=True)
         sync_folder(setting.file.parent)

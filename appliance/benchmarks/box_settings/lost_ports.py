@@ -1,7 +1,7 @@
 """Kept settings of network ports that are no longer there: another card, or the same one under another name.
 
-A file of udev knows its port by its address, so it goes on to count where only the name changed (``catalogue_entry.py``). An MTU
-is kept under the name of its port.
+A file of udev knows its port by its address, so it goes on to count where only the name changed
+(``catalogue_entry.py``). An MTU is kept under the name of its port.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class ForgetPort(Operation, tag="forget-port"):
         record = str(self.record)
         return Plan(
             summary=Message(
-                "What is kept for the network port {port} is deleted: {name}. The port is not there, so nothing else changes.",
+                "What is kept for the network port {port} is deleted: {name}. The port is not there, so "
+                "nothing else changes.",
                 port=self.port,
                 name=find_setting(self.setting).name,
             ),
@@ -69,7 +70,13 @@ class ForgetPort(Operation, tag="forget-port"):
 
     def forget(self, work: Work) -> None:
         if self.port not in list_lost(self.setting):
-            raise Refused(Reason("port-not-lost", "Nothing is kept for {port}, or the port is there again. Nothing was changed.", port=self.port))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "port-not-lost",
+                    "Nothing is kept for {port}, or the port is there again. Nothing was changed.",
+                    port=self.port,
+                )
+            )
         self.record.unlink(missing_ok=True)
         sync_folder(self.record.parent)
 

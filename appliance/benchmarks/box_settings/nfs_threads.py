@@ -22,20 +22,32 @@ def read_threads() -> str:
     except (OSError, ValueError):
         count = 0
     if not count:
-        raise Refused(Reason("setting-nfs-off", "The NFS server does not run. It starts with the first folder that is shared over NFS."))  # fmt: skip
+        raise Refused(
+            Reason(
+                "setting-nfs-off",
+                "The NFS server does not run. It starts with the first folder that is shared over NFS.",
+            )
+        )
     return str(count)
 
 
 def propose_threads(value: str) -> str:
     if int(value) >= MOST:
-        raise Refused(Reason("nfs-threads-many-already", "There are {count} threads already. More do not help a few computers.", count=int(value)))  # fmt: skip
+        raise Refused(
+            Reason(
+                "nfs-threads-many-already",
+                "There are {count} threads already. More do not help a few computers.",
+                count=int(value),
+            )
+        )
     return str(min(2 * int(value), MOST))
 
 
 NFS_THREADS = BoxSetting(
     name=Message("More threads of the NFS server"),
     meaning=Message(
-        "How many requests the NFS server works on at once. It can help several computers at once; a single one hardly notices."
+        "How many requests the NFS server works on at once. It can help several computers at once; a single "
+        "one hardly notices."
     ),
     protocols=("nfs",),
     form=VALUE,

@@ -1,7 +1,7 @@
 """What a network port does with frames (ethtool(8)): how many wait, who may ask for a pause, how often it interrupts.
 
-The port is the one of the default route. Its name is part of each value, so that what comes back comes back to it. A port may
-lose its link for a moment when it is changed.
+The port is the one of the default route. Its name is part of each value, so that what comes back comes back to it.
+A port may lose its link for a moment when it is changed.
 """
 
 from __future__ import annotations
@@ -31,20 +31,34 @@ INTERRUPT_VALUE = re.compile(PORT + r" (\d{1,5}) us")
 
 
 def find_port() -> str:
-    """The port that leads to other networks: that of the default route with the lowest metric, as the kernel takes it. Raises
-    Refused where none does, or where it is no port of its own."""
+    """The port that leads to other networks: that of the default route with the lowest metric, as the kernel takes it.
+    Raises Refused where none does, or where it is no port of its own."""
     rows = [line.split() for line in ROUTES.read_text().splitlines()[1:]]
     ways = sorted((int(row[6]), row[0]) for row in rows if (row[1], row[7]) == ("00000000", "00000000"))
     if not ways:
-        raise Refused(Reason("setting-port-unknown", "This box has no way to other networks over IPv4, so it is not known which port to try."))  # fmt: skip
+        raise Refused(
+            Reason(
+                "setting-port-unknown",
+                "This box has no way to other networks over IPv4, so it is not known which port to try.",
+            )
+        )
     name = ways[0][1]
     if not (PORTS / name / "device").exists():
-        raise Refused(Reason("setting-port-combined", "The connections of this box go through {port}, a bridge, bond or the like. Settings of its members are not tried.", port=name))  # fmt: skip
+        raise Refused(
+            Reason(
+                "setting-port-combined",
+                "The connections of this box go through {port}, a bridge, bond or the like. Settings of its "
+                "members are not tried.",
+                port=name,
+            )
+        )
     return name
 
 
 def silent(port: str) -> Refused:
-    return Refused(Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port))  # fmt: skip
+    return Refused(
+        Reason("setting-port-silent", "The driver of the network port {port} does not have this setting.", port=port)
+    )
 
 
 def ask(letter: str, port: str) -> dict[str, Any]:
@@ -66,8 +80,8 @@ def match(form: re.Pattern[str], value: str) -> re.Match[str]:
 
 
 def wait_for_link(value: str) -> None:
-    """Until the port of a value has its link and has kept it for a moment, as it may be lost only after ethtool has ended, and
-    leads to other networks. Raises Failed."""
+    """Until the port of a value has its link and has kept it for a moment, as it may be lost only after ethtool has
+    ended, and leads to other networks. Raises Failed."""
     port = PORTS / value.split(" ")[0]
     end, since, changes = time.monotonic() + SECONDS_TO_LINK, time.monotonic(), ""
     while True:
@@ -89,7 +103,8 @@ def wait_for_link(value: str) -> None:
 
 
 def is_way(port: str) -> bool:
-    """Whether the way to other networks leads through a port: a DHCP client takes that away as long as there is no link."""
+    """Whether the way to other networks leads through a port: a DHCP client takes that away as
+    long as there is no link."""
     try:
         return find_port() == port
     except Refused:
@@ -97,13 +112,15 @@ def is_way(port: str) -> bool:
 
 
 def rule(argv: tuple[str, ...]) -> str:
-    """The rule that runs a command for the port named in it, when that appears. The name may not be its final one by then, so
-    it is known by its address; only ports of their own have no DEVTYPE."""
+    """The rule that runs a command for the port named in it, when that appears. The name may not be its final one by
+    then, so it is known by its address; only ports of their own have no DEVTYPE."""
     program, letter, port, *words = argv
     try:
         address = (PORTS / port / "address").read_text().strip()
     except OSError as error:
-        raise Refused(Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again.")) from error  # fmt: skip
+        raise Refused(
+            Reason("setting-changed-since", "The setting has changed since it was measured. Measure it again.")
+        ) from error
     line = " ".join([f"/usr/sbin/{program}", letter, "$name", *words])
     return f'ACTION=="add", SUBSYSTEM=="net", ENV{{DEVTYPE}}=="", ATTR{{address}}=="{address}", RUN+="{line}"'
 
@@ -121,13 +138,20 @@ def read_rings() -> str:
 def propose_rings(value: str) -> str:
     port, rx, most_rx, tx, most_tx = match(RING_VALUE, value).groups()
     if int(rx) >= int(most_rx) and int(tx) >= int(most_tx):
-        raise Refused(Reason("port-rings-largest", "The network port {port} lets as many frames wait as it can.", port=port))  # fmt: skip
+        raise Refused(
+            Reason("port-rings-largest", "The network port {port} lets as many frames wait as it can.", port=port)
+        )
     return f"{port} rx {most_rx} of {most_rx}, tx {most_tx} of {most_tx}"
 
 
 def show_rings(value: str) -> str:
     port, rx, _most, tx, _most_tx = match(RING_VALUE, value).groups()
-    return Message("room for {receiving} received frames and {sending} to be sent in {port}", port=port, receiving=int(rx), sending=int(tx))  # fmt: skip
+    return Message(
+        "room for {receiving} received frames and {sending} to be sent in {port}",
+        port=port,
+        receiving=int(rx),
+        sending=int(tx),
+    )
 
 
 def ring_argv(value: str) -> tuple[str, ...]:
@@ -167,7 +191,11 @@ def read_interrupts() -> str:
     port = find_port()
     told = ask("-c", port)
     if told.get("adaptive-rx"):
-        raise Refused(Reason("port-interrupts-adapt", "The network port {port} adapts how long it waits to the traffic.", port=port))  # fmt: skip
+        raise Refused(
+            Reason(
+                "port-interrupts-adapt", "The network port {port} adapts how long it waits to the traffic.", port=port
+            )
+        )
     wait = told.get("rx-usecs")
     if not isinstance(wait, int):
         raise silent(port)
@@ -222,33 +250,42 @@ def for_port(
 
 RING_SIZES = for_port(
     name=Message("More room for frames in the network port (ring sizes)"),
-    meaning=Message("How many frames may wait in the port until the processor takes them. It can help a slow processor that loses frames in bursts."),
+    meaning=Message(
+        "How many frames may wait in the port until the processor takes them. It can help a slow processor "
+        "that loses frames in bursts."
+    ),
     form=RING_VALUE,
     read=read_rings,
     propose=propose_rings,
     show=show_rings,
     argv=ring_argv,
     rules="90-larder-rings.rules",
-)  # fmt: skip
+)
 
 FLOW_CONTROL = for_port(
     name=Message("Pauses between switch and box (flow control)"),
-    meaning=Message("Whether port and switch may ask each other to wait for a moment. It avoids lost frames, and one slow computer may hold up others."),
+    meaning=Message(
+        "Whether port and switch may ask each other to wait for a moment. It avoids lost frames, and one "
+        "slow computer may hold up others."
+    ),
     form=FLOW_VALUE,
     read=read_flow,
     propose=propose_flow,
     show=show_flow,
     argv=flow_argv,
     rules="90-larder-pauses.rules",
-)  # fmt: skip
+)
 
 INTERRUPTS = for_port(
     name=Message("Time between interrupts of the network port (coalescing)"),
-    meaning=Message("How long the port collects frames before it calls the processor. Longer spares a slow processor, shorter answers sooner."),
+    meaning=Message(
+        "How long the port collects frames before it calls the processor. Longer spares a slow processor, "
+        "shorter answers sooner."
+    ),
     form=INTERRUPT_VALUE,
     read=read_interrupts,
     propose=propose_interrupts,
     show=show_interrupts,
     argv=interrupt_argv,
     rules="90-larder-interrupts.rules",
-)  # fmt: skip
+)

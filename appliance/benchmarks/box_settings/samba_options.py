@@ -70,7 +70,9 @@ def read_socket() -> str:
 def propose_socket(value: str) -> str:
     """Raises Refused where somebody has set buffers already, or more than is understood here."""
     if "SO_RCVBUF" in value or "SO_SNDBUF" in value or len(value) > MOST or not SOCKET_VALUE.fullmatch(value):
-        raise Refused(Reason("smb-socket-set-already", "Samba sets the buffers of its connections already: {value}", value=value))  # fmt: skip
+        raise Refused(
+            Reason("smb-socket-set-already", "Samba sets the buffers of its connections already: {value}", value=value)
+        )
     return f"{value} {RECOMMENDED}"
 
 
@@ -107,31 +109,37 @@ def for_samba(
 ASYNCHRONOUS = for_samba(
     "async",
     name=Message("Reads and writes of Samba (aio read size, aio write size)"),
-    meaning=Message("Whether Samba hands each read and write to a thread of its own, which is usual, or does one after the other. On a slow processor the second can be faster."),
+    meaning=Message(
+        "Whether Samba hands each read and write to a thread of its own, which is usual, or does one after "
+        "the other. On a slow processor the second can be faster."
+    ),
     form=ASYNC_VALUE,
     read=read_async,
     propose=propose_async,
     show=show_async,
     lines=async_lines,
-)  # fmt: skip
+)
 
 SOCKET_BUFFERS = for_samba(
     "socket",
     name=Message("Fixed buffers of Samba’s connections (socket options)"),
-    meaning=Message("Many guides recommend fixed sizes. The kernel then no longer fits them to the connection, which mostly makes it slower."),
+    meaning=Message(
+        "Many guides recommend fixed sizes. The kernel then no longer fits them to the connection, which "
+        "mostly makes it slower."
+    ),
     form=SOCKET_VALUE,
     read=read_socket,
     propose=propose_socket,
     show=str,
     lines=socket_lines,
-)  # fmt: skip
+)
 
 OPTIONS = {"async": ASYNCHRONOUS, "socket": SOCKET_BUFFERS}
 
 
 def set_until_restart(option: str, value: str) -> None:
-    """Have Samba use a value until the next start. Nothing is written where it would do so anyway: then its owner's later
-    changes count."""
+    """Have Samba use a value until the next start. Nothing is written where it would do so anyway: then its
+    owner's later changes count."""
     setting, file = OPTIONS[option], tried_file(option)
     file.unlink(missing_ok=True)
     if setting.read() != value:

@@ -1,8 +1,8 @@
 """Switch a setting to what is tried and back, between the runs of a benchmark from another computer.
 
-While it is switched, a systemd timer stands ready to put the former value back: it belongs to systemd, so it acts also if
-everything of Larder has ended, and nothing of a trial outlives a restart of the box. To ask for the setting again starts the
-time anew: by a second timer, before the first is stopped, so that there is no moment without one.
+While it is switched, a systemd timer stands ready to put the former value back: it belongs to systemd, so it acts also
+if everything of Larder has ended, and nothing of a trial outlives a restart of the box. To ask for the setting again
+starts the time anew: by a second timer, before the first is stopped, so that there is no moment without one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def is_switched(trial: SettingTrial) -> bool:
 
 
 def read_trial() -> SettingTrial | None:
-    """What is switched now, or may be, as the box does not say; None where nothing is, or where the timer has put it back."""
+    """What is switched now, or may be, as the box does not say;
+    None where nothing is, or where the timer has put it back."""
     trial = load_trial()
     if trial is None or trial.until <= mtu.now():
         return None
@@ -62,9 +63,14 @@ def read_trial() -> SettingTrial | None:
 def timer_argv(trial: SettingTrial, unit: str) -> tuple[str, ...]:
     setting = find_setting(trial.setting)
     return (
-        "systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--on-active={setting.seconds}s",
-        "--timer-property=AccuracySec=1s", *setting.argv(trial.former),
-    )  # fmt: skip
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        f"--unit={unit}",
+        f"--on-active={setting.seconds}s",
+        "--timer-property=AccuracySec=1s",
+        *setting.argv(trial.former),
+    )
 
 
 def stop_timers(*units: str) -> None:
@@ -90,8 +96,8 @@ def set_value(tag: str, value: str) -> None:
 
 
 def arm_timer(trial: SettingTrial) -> None:
-    """Have the former value put back by itself from now on, and note what is tried. One timer stands at every moment: also where
-    this ends early, and where both stood because it did before."""
+    """Have the former value put back by itself from now on, and note what is tried.
+    One timer stands at every moment: also where this ends early, and where both stood because it did before."""
     armed = find_armed()
     if len(armed) == len(UNITS):
         stop_timers(armed.pop())
@@ -122,7 +128,8 @@ def switch_on(tag: str) -> str:
 
 
 def end_trial(trial: SettingTrial) -> SwitchedSetting:
-    """Put the former value back unless that was done already. Raises Refused, Failed: then the timer stands as before."""
+    """Put the former value back unless that was done already.
+    Raises Refused, Failed: then the timer stands as before."""
     value = find_setting(trial.setting).read()
     switched = value == trial.tried
     if switched:
@@ -137,7 +144,8 @@ def forget_trial() -> None:
 
 
 class SwitchSetting(Request, tag="switch-setting"):
-    """Switch a setting to what is tried (``on``) or back. The values are not the caller's to choose. Harmless to repeat."""
+    """Switch a setting to what is tried (``on``) or back. The values are not the caller's to choose.
+    Harmless to repeat."""
 
     setting: str
     on: bool
@@ -152,11 +160,17 @@ class SwitchSetting(Request, tag="switch-setting"):
             trial = load_trial()
             if trial and trial.setting != self.setting:
                 if read_trial():
-                    raise Refused(Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended."))  # fmt: skip
+                    raise Refused(
+                        Reason("setting-trial-runs", "A setting is being tried. Wait until that measurement has ended.")
+                    )
                 end_trial(trial)
                 trial = None
             if not self.on:
-                return end_trial(trial) if trial else SwitchedSetting(find_setting(self.setting).read(), was_switched=False)  # fmt: skip
+                return (
+                    end_trial(trial)
+                    if trial
+                    else SwitchedSetting(find_setting(self.setting).read(), was_switched=False)
+                )
             if trial and is_switched(trial):
                 arm_timer(trial)
                 return SwitchedSetting(trial.tried, was_switched=True)

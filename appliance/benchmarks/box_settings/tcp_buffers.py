@@ -21,14 +21,22 @@ def read_buffers() -> str:
     try:
         both = [" ".join((TCP / name).read_text().split()) for name in ("tcp_rmem", "tcp_wmem")]
     except OSError as error:
-        raise Refused(Reason("setting-unreadable", "This box does not say how large the buffers of a connection are.")) from error  # fmt: skip
+        raise Refused(
+            Reason("setting-unreadable", "This box does not say how large the buffers of a connection are.")
+        ) from error
     return ", ".join(both)
 
 
 def propose_buffers(value: str) -> str:
     found = VALUE.fullmatch(value)
     if not found or min(int(found[2]), int(found[4])) >= TRIED:
-        raise Refused(Reason("tcp-buffers-large-already", "The buffers may grow to {size} already. Larger ones do not help in a home network.", size=size_text(TRIED)))  # fmt: skip
+        raise Refused(
+            Reason(
+                "tcp-buffers-large-already",
+                "The buffers may grow to {size} already. Larger ones do not help in a home network.",
+                size=size_text(TRIED),
+            )
+        )
     return f"{found[1]} {max(TRIED, int(found[2]))}, {found[3]} {max(TRIED, int(found[4]))}"
 
 
@@ -36,7 +44,11 @@ def show_buffers(value: str) -> str:
     found = VALUE.fullmatch(value)
     if not found:
         return value
-    return Message("up to {receiving} for receiving, {sending} for sending", receiving=size_text(int(found[2])), sending=size_text(int(found[4])))  # fmt: skip
+    return Message(
+        "up to {receiving} for receiving, {sending} for sending",
+        receiving=size_text(int(found[2])),
+        sending=size_text(int(found[4])),
+    )
 
 
 def buffer_words(value: str) -> tuple[str, str]:

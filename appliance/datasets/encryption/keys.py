@@ -24,7 +24,8 @@ from appliance.zfs.dataset_losses import name_with_below
 
 FORMATS = {"passphrase": "passphrase", "key file": "hex"}
 STORED_KEY_MEANS = Message(
-    "This box then unlocks it after each start. Somebody who steals the whole box has the key and the files; the disks alone, without this box's system disk, stay locked."
+    "This box then unlocks it after each start. Somebody who steals the whole box has the key and the files; "
+    "the disks alone, without this box's system disk, stay locked."
 )
 
 
@@ -137,7 +138,8 @@ class LockDataset(DatasetOperation, tag="lock-dataset"):
                 dataset=self.dataset,
             )
         return Message(
-            "Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop that, then lock {dataset} again.",
+            "Its folders are unmounted, but the key is still loaded. Something uses a volume of it. Stop "
+            "that, then lock {dataset} again.",
             dataset=self.dataset,
         )
 
@@ -178,7 +180,8 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
         yield from super().check(facts)
         dataset = self.find_dataset(facts)
         if dataset and is_continued(dataset.copy_of):
-            # The next stream brings the original's key for a part of it, and the rest opens with neither (openzfs/zfs#12614).
+            # The next stream brings the original's key for a part of it, and the rest opens with
+            # neither (openzfs/zfs#12614).
             yield Reason(
                 "key-of-copy",
                 "{dataset} is the copy of a backup. Change the key of the original: the next backup brings it here.",
@@ -232,7 +235,8 @@ class ChangeKey(EncryptionRootOperation, tag="change-key"):
 
     def recovery_hint(self, step: str, facts: Facts) -> str:
         return Message(
-            "Either the old or the new key opens it. It stays open until the box is switched off: change the key once more, so that you know which."
+            "Either the old or the new key opens it. It stays open until the box is switched off: change the "
+            "key once more, so that you know which."
         )
 
 
@@ -353,14 +357,16 @@ class DeleteStoredKey(DatasetOperation, tag="delete-key"):
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             summary=Message(
-                "After the next start {dataset} stays locked until you unlock it. Be sure that you have the key elsewhere.",
+                "After the next start {dataset} stays locked until you unlock it. Be sure that you have the "
+                "key elsewhere.",
                 dataset=self.dataset,
             ),
             steps=(delete_key_step(self.dataset, self.guid),),
             identity=self.plan_identity(),
             warnings=(
                 Message(
-                    "A deleted file can sometimes be read from a system disk. Change the key if the box gets into other hands."
+                    "A deleted file can sometimes be read from a system disk. Change the key if the box gets "
+                    "into other hands."
                 ),
             ),
             undo=Message("The key can be stored again if you still have it."),

@@ -1,7 +1,7 @@
 """Where an import reads its files: one module for each kind of other NAS, all with the interface of ``base.py``.
 
-``ssh.py`` and ``daemon.py`` talk to an rsync over there. ``smb.py`` and ``nfs.py`` mount a share or export (``mounted.py``) and
-rsync reads it like a local folder.
+``ssh.py`` and ``daemon.py`` talk to an rsync over there.
+``smb.py`` and ``nfs.py`` mount a share or export (``mounted.py``) and rsync reads it like a local folder.
 """
 
 from __future__ import annotations

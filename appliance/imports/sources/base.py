@@ -51,7 +51,8 @@ class ImportSource:
         raise NotImplementedError
 
     def watch(self, task: FileImport, place: Path) -> Callable[[], None]:
-        """What is called every second while rsync runs. It raises SourceAway where the other NAS went away unnoticed."""
+        """What is called every second while rsync runs. It raises SourceAway where the
+        other NAS went away unnoticed."""
         return lambda: None
 
     def ask(self, task: FileImport) -> None:

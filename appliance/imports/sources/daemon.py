@@ -1,10 +1,10 @@
 """The rsync service of another NAS (rsync://, port 873): folders called modules, with or without a user and password.
 
-The password goes into a file of the sandbox that is never anywhere but in memory; rsync sends only a hash of it, made with what the
-service asks. Nothing is encrypted, and nothing proves that it is the right computer.
+The password goes into a file of the sandbox that is never anywhere but in memory; rsync sends only a hash of it, made
+with what the service asks. Nothing is encrypted, and nothing proves that it is the right computer.
 
-A module that is in a chroot, which is usual, sends the numbers of owners without names (rsyncd.conf(5), numeric ids). The numbers are
-there for every module, so owners are mapped by them alone.
+A module that is in a chroot, which is usual, sends the numbers of owners without names (rsyncd.conf(5), numeric ids).
+The numbers are there for every module, so owners are mapped by them alone.
 """
 
 from __future__ import annotations

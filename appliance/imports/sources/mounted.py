@@ -1,11 +1,13 @@
 """A share or export of another NAS, mounted read-only for rsync.
 
-The kernel's clients are used because rsync needs a file system: programs in user space (smbclient, libnfs) have no way to give it one
-without FUSE, which would be one more program that parses what the other NAS sends, and slower on a small processor.
+The kernel's clients are used because rsync needs a file system: programs in user space (smbclient, libnfs) have
+no way to give it one without FUSE, which would be one more program that parses what the other NAS sends, and
+slower on a small processor.
 
-A mount exists only inside the sandbox (``sandbox.py``), which is in the mount namespace of one request. It is unmounted after each
-step, and the kernel drops it when the request ends for whatever reason, so nothing has to be unmounted at the next start. Nothing
-waits for a NAS that went away: the mounts are soft, and ``watch`` asks the server every few seconds for its free space.
+A mount exists only inside the sandbox (``sandbox.py``), which is in the mount namespace of one request. It is
+unmounted after each step, and the kernel drops it when the request ends for whatever reason, so nothing has to be
+unmounted at the next start. Nothing waits for a NAS that went away: the mounts are soft, and ``watch`` asks the server
+every few seconds for its free space.
 """
 
 from __future__ import annotations

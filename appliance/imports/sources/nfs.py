@@ -14,8 +14,8 @@ from appliance.imports.sources.mounted import FOLDER, SAFELY, MountedSource, run
 from appliance.message import Message
 from appliance.system.addresses import bracketed
 
-# nfs(5). softerr: a server that does not answer is an error of the connection after timeo * (retrans + 1) tenths of a second, with
-# growing waits. nolock: no helper services are started here. retry: minutes.
+# nfs(5). softerr: a server that does not answer is an error of the connection after timeo * (retrans + 1) tenths of a
+# second, with growing waits. nolock: no helper services are started here. retry: minutes.
 OPTIONS = (*SAFELY, "softerr", "timeo=50", "retrans=2", "retry=0", "nolock", "sec=sys", "proto=tcp")
 
 

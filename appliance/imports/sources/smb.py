@@ -16,12 +16,23 @@ from appliance.imports.sources.base import SourceAway, connect, password_refused
 from appliance.imports.sources.mounted import FOLDER, SAFELY, MountedSource, run_mount
 from appliance.message import Message
 
-# mount.cifs(8). nodfs: the other NAS cannot send this box on to further servers. echo_interval: seconds, of which three without an
-# answer end the connection. nosharesock: an import never shares the connection of another one.
+# mount.cifs(8). nodfs: the other NAS cannot send this box on to further servers. echo_interval: seconds, of which three
+# without an answer end the connection. nosharesock: an import never shares the connection of another one.
 OPTIONS = (
-    *SAFELY, "soft", "echo_interval=10", "nodfs", "nosharesock", "noperm", "uid=0", "gid=0", "forceuid", "forcegid",
-    "file_mode=0600", "dir_mode=0700", "iocharset=utf8",
-)  # fmt: skip
+    *SAFELY,
+    "soft",
+    "echo_interval=10",
+    "nodfs",
+    "nosharesock",
+    "noperm",
+    "uid=0",
+    "gid=0",
+    "forceuid",
+    "forcegid",
+    "file_mode=0600",
+    "dir_mode=0700",
+    "iocharset=utf8",
+)
 
 
 class SmbSource(MountedSource):
@@ -31,11 +42,23 @@ class SmbSource(MountedSource):
 
     def check(self, host: str, user: str, path: str) -> None:
         if ":" in settings.check_host(host):
-            raise Refused(Reason("import-smb-version-6", "Enter the name of the other NAS, or an address such as 192.168.1.20.", field="host"))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "import-smb-version-6",
+                    "Enter the name of the other NAS, or an address such as 192.168.1.20.",
+                    field="host",
+                )
+            )
         if user:
             check_source_user(user)
         if "," in check_share_path(path):  # it would become an option of the mount
-            raise Refused(Reason("import-share-comma", "The name of the share or folder has a comma. Choose the folder above it.", field="path"))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "import-share-comma",
+                    "The name of the share or folder has a comma. Choose the folder above it.",
+                    field="path",
+                )
+            )
 
     def operand(self, task: FileImport) -> str:
         rest = split_path(check_share_path(task.path))[1]
@@ -46,7 +69,17 @@ class SmbSource(MountedSource):
         credentials = target.with_name("credentials")
         options = [*OPTIONS, f"port={task.port}"]
         options += [f"credentials={credentials}", "sec=ntlmsspi"] if task.user else ["guest", "sec=none"]
-        argv = ["mount", "-n", "-t", "cifs", "-o", ",".join(options), "--", f"//{task.host}/{split_path(task.path)[0]}", str(target)]  # fmt: skip
+        argv = [
+            "mount",
+            "-n",
+            "-t",
+            "cifs",
+            "-o",
+            ",".join(options),
+            "--",
+            f"//{task.host}/{split_path(task.path)[0]}",
+            str(target),
+        ]
         try:
             if task.user:  # for root alone, in memory, in this request's mounts, and gone before rsync begins
                 credentials.touch(mode=0o600)

@@ -43,7 +43,8 @@ def log_warnings(disks: Sequence[Disk]) -> Iterator[str]:
     """Disadvantages of these disks as a log."""
     if len(disks) == 1:
         yield Message(
-            "The log is on a single disk. If it fails in a power cut, the last seconds of synchronous writes are lost. Two disks as a mirror prevent that."
+            "The log is on a single disk. If it fails in a power cut, the last seconds of synchronous writes "
+            "are lost. Two disks as a mirror prevent that."
         )
     if any(disk.rotational for disk in disks):
         yield Message(
@@ -66,7 +67,8 @@ def aux_warnings(logs: Sequence[Disk], cache: Sequence[Disk]) -> Iterator[str]:
     if cache:
         size = sum(disk.size for disk in cache)
         yield Message(
-            "The cache's index takes memory: about {memory} when its {size} are full of large files, more with small ones. It may fail without loss.",
+            "The cache's index takes memory: about {memory} when its {size} are full of large files, more "
+            "with small ones. It may fail without loss.",
             memory=binary_text(index_memory(size)),
             size=size_text(size),
         )

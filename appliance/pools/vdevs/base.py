@@ -196,7 +196,8 @@ class VdevOperation(Operation):
         gone = [path.rsplit("/", 1)[-1] for path in self.new_disks if facts.disk(path) is None]
         if gone:
             return Message(
-                "{pool} has not changed, and {gone} does not answer. Put the disk back or choose another, then start again.",
+                "{pool} has not changed, and {gone} does not answer. Put the disk back or choose another, "
+                "then start again.",
                 pool=self.pool,
                 gone=", ".join(gone),
             )
@@ -240,7 +241,8 @@ def check_not_rebuilding(pool: Pool) -> Iterator[Reason]:
 
 
 def check_no_sequential_rebuild(pool: Pool) -> Iterator[Reason]:
-    """Refuse another disk while a mirror is rebuilt sequentially, which somebody began at the shell (``zpool attach -s``).
+    """Refuse another disk while a mirror is rebuilt sequentially, which somebody began at the
+    shell (``zpool attach -s``).
 
     ZFS would refuse it at the command, when the disk is erased already (``spa_vdev_attach``).
     """
@@ -262,7 +264,8 @@ def check_no_checkpoint(pool: Pool) -> Iterator[Reason]:
     if pool.checkpoint and pool.checkpoint.state == "exists":
         yield Reason(
             "checkpoint-in-the-way",
-            "{pool} has a checkpoint, and while it is kept ZFS neither replaces nor removes disks, nor adds any to a group. Discard it first.",
+            "{pool} has a checkpoint, and while it is kept ZFS neither replaces nor removes disks, nor adds "
+            "any to a group. Discard it first.",
             pool=pool.name,
         )
     elif pool.checkpoint:
@@ -285,7 +288,9 @@ def check_sector_size(disk: Disk, ashift: int) -> Iterator[Reason]:
     if ashift and disk.logical_sector > 1 << ashift:
         yield Reason(
             "disk-sector-too-large",
-            "{disk} only takes writes of {sector} bytes. This pool uses writes of {writes} bytes (ashift {ashift}), and that cannot be changed. Choose a disk that takes writes of {writes} bytes (most are sold as 512e).",
+            "{disk} only takes writes of {sector} bytes. This pool uses writes of {writes} bytes (ashift "
+            "{ashift}), and that cannot be changed. Choose a disk that takes writes of {writes} bytes (most "
+            "are sold as 512e).",
             field="disks",
             disk=disk_label(disk),
             sector=disk.logical_sector,
@@ -300,7 +305,8 @@ def check_disk_fits(disk: Disk, place: Place) -> Iterator[Reason]:
     if missing:
         yield Reason(
             "disk-too-small",
-            "{disk} is too small by {missing}. ZFS needs at least {needed} here after the partition table. Disks sold with the same size can differ by this much; choose another disk.",
+            "{disk} is too small by {missing}. ZFS needs at least {needed} here after the partition table. "
+            "Disks sold with the same size can differ by this much; choose another disk.",
             field="disks",
             disk=disk_label(disk),
             missing=vdev_tree.shortage_text(missing),
@@ -314,7 +320,9 @@ def sector_warning(disks: Iterable[Disk], ashift: int) -> Iterator[str]:
     for disk in disks:
         if ashift and disk.logical_sector <= 1 << ashift < disk.physical_sector:
             yield Message(
-                "{disk} has physical sectors of {physical_sector} bytes, and this part of the pool writes {number} bytes at a time. It works, but writing will be slow. This cannot be changed for this pool.",
+                "{disk} has physical sectors of {physical_sector} bytes, and this part of the pool writes "
+                "{number} bytes at a time. It works, but writing will be slow. This cannot be changed for "
+                "this pool.",
                 disk=disk_label(disk),
                 physical_sector=disk.physical_sector,
                 number=1 << ashift,

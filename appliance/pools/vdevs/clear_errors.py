@@ -57,7 +57,9 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         if pool.state == "SUSPENDED" and holds_raw_copies(pool, facts):
             yield Reason(
                 "pool-needs-restart",
-                "{pool} has copies that are received encrypted. If a backup to such a pool was cut off, starting the pool again stops the whole box (a bug in ZFS). Put its disk back and restart the box instead. What has arrived stays, and the next run continues from there.",
+                "{pool} has copies that are received encrypted. If a backup to such a pool was cut off, "
+                "starting the pool again stops the whole box (a bug in ZFS). Put its disk back and restart "
+                "the box instead. What has arrived stays, and the next run continues from there.",
                 field="vdev",
                 pool=self.pool,
             )
@@ -72,7 +74,8 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
                 missing = names_text([vdev_tree.vdev_label(device, facts) for device in away], 4, "; ")
                 yield Reason(
                     "disks-not-here",
-                    "Too many disks are still missing: {disks}. Put them back, then start {pool} again. Nothing is lost meanwhile: what was being written waits.",
+                    "Too many disks are still missing: {disks}. Put them back, then start {pool} again. "
+                    "Nothing is lost meanwhile: what was being written waits.",
                     field="vdev",
                     disks=missing,
                     pool=self.pool,
@@ -103,7 +106,8 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             summary = Message("{pool} continues to expand onto its new disk, from where it stopped.", pool=self.pool)
         else:
             summary = Message(
-                "The counts are set to zero, so that new errors stand out. The counts until now are shown below. No data is changed."
+                "The counts are set to zero, so that new errors stand out. The counts until now are shown "
+                "below. No data is changed."
             )
             step = Message("Clear the counts")
         return Plan(
@@ -130,11 +134,13 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
             )
         if pool and any(device.state == "FAULTED" for device in self.devices_with_errors(pool)):
             yield Message(
-                "ZFS stopped using a disk because of its errors. Clearing makes ZFS try it again. If the disk fails again, replace it."
+                "ZFS stopped using a disk because of its errors. Clearing makes ZFS try it again. If the "
+                "disk fails again, replace it."
             )
         if pool and pool.errors:
             yield Message(
-                "{errors} damaged places in files stay damaged. Clearing the counts repairs nothing; restore those files from a snapshot or another copy.",
+                "{errors} damaged places in files stay damaged. Clearing the counts repairs nothing; restore "
+                "those files from a snapshot or another copy.",
                 errors=pool.errors,
             )
 
@@ -146,7 +152,8 @@ class ClearErrors(VdevOperation, tag="clear-errors"):
         pool = facts.pool(self.pool)
         if pool and pool.state == "SUSPENDED":
             return Message(
-                "{pool} is still stopped. Check that every disk is in its bay, with power and cable, and try again. If that does not help, restart the box.",
+                "{pool} is still stopped. Check that every disk is in its bay, with power and cable, and try "
+                "again. If that does not help, restart the box.",
                 pool=self.pool,
             )
         return Message("{pool} works. Errors that its page shows from now on are new.", pool=self.pool)
@@ -167,8 +174,8 @@ def serve_step() -> Step:
 def start_again(pool: str) -> Callable[..., command.Result]:
     """Run ``zpool clear`` on a stopped pool, unless a receive was cut off in it. Raises Refused.
 
-    ``zfs list`` leaves out the datasets of a stopped pool (2.3.9), so that whether they are copies is known to those alone who
-    have read them before; the process that receives is known here too.
+    ``zfs list`` leaves out the datasets of a stopped pool (2.3.9), so that whether they are copies is known to those
+    alone who have read them before; the process that receives is known here too.
     """
 
     def run(argv: tuple[str, ...], **options: Any) -> command.Result:
@@ -176,7 +183,9 @@ def start_again(pool: str) -> Callable[..., command.Result]:
             raise Refused(
                 Reason(
                     "pool-receive-waits",
-                    "A backup to {copies} was cut off. If it is encrypted, starting {pool} again stops the whole box (a bug in ZFS). Put its disk back and restart the box instead. What has arrived stays, and the next run continues from there.",
+                    "A backup to {copies} was cut off. If it is encrypted, starting {pool} again stops the "
+                    "whole box (a bug in ZFS). Put its disk back and restart the box instead. What has "
+                    "arrived stays, and the next run continues from there.",
                     field="vdev",
                     copies=names_text(cut_off, 3),
                     pool=pool,
@@ -188,8 +197,9 @@ def start_again(pool: str) -> Callable[..., command.Result]:
 
 
 def holds_raw_copies(pool: Pool, facts: Facts) -> bool:
-    """Whether a receive of encrypted blocks may hang in the pool. With 2.3.9 ``zpool clear`` after a disk was pulled in the
-    middle of one ends in a panic of the kernel (zio_encrypt); whether one was under way, a stopped pool does not tell."""
+    """Whether a receive of encrypted blocks may hang in the pool. With 2.3.9 ``zpool clear`` after a disk was
+    pulled in the middle of one ends in a panic of the kernel (zio_encrypt); whether one was under way, a
+    stopped pool does not tell."""
     marks = (parse_copy_mark(one.copy_of) for one in facts.datasets if one.pool == pool.name)
     return any(mark is not None and mark.guid and mark.raw for mark in marks)
 
@@ -240,7 +250,8 @@ def explain_errors(device: Vdev) -> str:
         Message("Read and write errors come from the disk, its cable or its power supply.")
         if device.read_errors or device.write_errors
         else Message(
-            "A few after a pulled cable or a power cut are harmless. Many on one disk point to the disk or its cable, on several disks to the memory or the controller."
+            "A few after a pulled cable or a power cut are harmless. Many on one disk point to the disk or "
+            "its cable, on several disks to the memory or the controller."
         )
     )
     return Message("{counts}. {why}", counts=join_messages(counts, "; "), why=why)

@@ -37,7 +37,8 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
         elif not can_do_without(pool, place):
             yield Reason(
                 "vdev-not-redundant",
-                "No further disk of its group may fail at the moment, so taking this disk offline would stop the pool. First wait for the rebuild to end, or bring another disk back.",
+                "No further disk of its group may fail at the moment, so taking this disk offline would stop "
+                "the pool. First wait for the rebuild to end, or bring another disk back.",
                 field="vdev",
             )
 
@@ -48,7 +49,8 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
         left = failures_left(pool, place.group) - 1 if pool else 0
         return Plan(
             summary=Message(
-                "ZFS stops using {name}. {pool} goes on with the others, and survives {left} more failed {what} meanwhile.",
+                "ZFS stops using {name}. {pool} goes on with the others, and survives {left} more failed "
+                "{what} meanwhile.",
                 name=name,
                 pool=self.pool,
                 left=left,
@@ -56,7 +58,8 @@ class OfflineDisk(VdevChange, tag="offline-disk"):
             )
             if left > 0
             else Message(
-                "ZFS stops using {name}. {pool} goes on with the others, but no further disk of this group may fail meanwhile.",
+                "ZFS stops using {name}. {pool} goes on with the others, but no further disk of this group "
+                "may fail meanwhile.",
                 name=name,
                 pool=self.pool,
             ),
@@ -177,13 +180,14 @@ class OnlineDisk(VdevChange, tag="online-disk"):
         if self.probe(step, facts):
             return Message("ZFS uses the disk again.")
         return Message(
-            "If the disk was erased, or another one is in its bay, it cannot come back: replace it. Otherwise check its cable and start again."
+            "If the disk was erased, or another one is in its bay, it cannot come back: replace it. "
+            "Otherwise check its cable and start again."
         )
 
 
 def is_surely_gone(device: Vdev, facts: Facts) -> bool:
-    """Whether the disk is certainly not in the box. A pool from elsewhere may know it by a name that Larder does not use,
-    and then store nothing else that identifies it."""
+    """Whether the disk is certainly not in the box. A pool from elsewhere may know it by a name that Larder does not
+    use, and then store nothing else that identifies it."""
     return (
         (device.disk or device.path).startswith(f"{BY_ID}/")
         and not vdev_tree.link_of(device).startswith("wwn-")

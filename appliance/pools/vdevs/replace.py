@@ -109,11 +109,13 @@ class ReplaceDisk(VdevChange, tag="replace-disk"):
         old, new = vdev_tree.disk_of(place.vdev, facts), facts.disk(self.disk)
         if old and new and old.rotational != new.rotational:
             yield Message(
-                "One of the two disks is a hard disk and the other a solid-state disk. That works, at the speed of the slower one."
+                "One of the two disks is a hard disk and the other a solid-state disk. That works, at the "
+                "speed of the slower one."
             )
         if place.parent and place.parent.kind == "spare":
             yield Message(
-                "A hot spare stands in for this disk. When the new disk is rebuilt, the spare becomes free again automatically."
+                "A hot spare stands in for this disk. When the new disk is rebuilt, the spare becomes free "
+                "again automatically."
             )
 
 
@@ -190,7 +192,8 @@ class AttachDisk(VdevChange, tag="attach-disk"):
             facts,
             change,
             summary=Message(
-                "{into} becomes one of {copies} copies. Once the data is copied, this part of {pool} survives {copies_2} failed {what}. The pool gets no more space.",
+                "{into} becomes one of {copies} copies. Once the data is copied, this part of {pool} "
+                "survives {copies_2} failed {what}. The pool gets no more space.",
                 into=into,
                 copies=copies,
                 pool=self.pool,
@@ -227,7 +230,8 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         if not any(self.is_good_copy(child) for child in others) and not (
             len(place.above) > 1 and can_do_without(pool, place)
         ):
-            # The only working disk of a replacement may go as well if its group is complete without it (vdev_dtl_required).
+            # The only working disk of a replacement may go as well if its group is complete
+            # without it (vdev_dtl_required).
             yield Reason("copy-last", "This is the last good copy. Removing it would lose the data.", field="vdev")
         lagging = [child for child in others if any(map(pool.lags, (child, *child.devices())))]
         if (
@@ -272,7 +276,8 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         if parent and parent.kind == "spare":
             if parent.children[0].guid == self.vdev:
                 return Message(
-                    "{name} leaves {pool}, and the spare that stands in for it takes its place for good. Add another spare when you can.",
+                    "{name} leaves {pool}, and the spare that stands in for it takes its place for good. Add "
+                    "another spare when you can.",
                     name=name,
                     pool=self.pool,
                 )
@@ -311,7 +316,8 @@ class DetachDisk(VdevChange, tag="detach-disk"):
         else:
             return
         yield Message(
-            "The disk that this spare stands in for {phrase}. Without the spare, {pool} has less protection: replace that disk instead.",
+            "The disk that this spare stands in for {phrase}. Without the spare, {pool} has less protection: "
+            "replace that disk instead.",
             phrase=what,
             pool=self.pool,
         )

@@ -1,13 +1,13 @@
 """Run zpool commands that partition disks, and retry them when a disk briefly disappears.
 
 When the last writer closes a disk, udev makes the kernel read its partition table again, and for that instant the
-partition that ``zpool`` has just created is missing. OpenZFS 2.3.9 does not wait for it: since it opens disks with the rights of
-the caller, ``vdev_disk_open`` leaves its loop after the first ENOENT, whatever ``zfs_vdev_open_timeout_ms`` says. The command
-then fails while it opens the disks, before anything is written to them (``spa_vdev_add`` and ``spa_create`` open the
-vdevs first), so a retry is safe.
+partition that ``zpool`` has just created is missing. OpenZFS 2.3.9 does not wait for it: since it opens disks with the
+rights of the caller, ``vdev_disk_open`` leaves its loop after the first ENOENT, whatever ``zfs_vdev_open_timeout_ms``
+says. The command then fails while it opens the disks, before anything is written to them (``spa_vdev_add`` and
+``spa_create`` open the vdevs first), so a retry is safe.
 
-So udev is kept from rereading these disks meanwhile. Where that is not possible, a retry writes the partition tables anew, and
-udev takes them away anew: on a very slow box three attempts were too few.
+So udev is kept from rereading these disks meanwhile. Where that is not possible, a retry writes the partition tables
+anew, and udev takes them away anew: on a very slow box three attempts were too few.
 """
 
 from __future__ import annotations

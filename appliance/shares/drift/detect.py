@@ -1,7 +1,8 @@
 """Detect manual changes of the files that Larder writes: how they differ, and what adopting each would set.
 
-Nothing here changes anything. Whether a file was edited is seen without asking any daemon (``on_disk``), so collectors
-may look often; what Larder would write in its place only root can tell (``read``), since it depends on what was agreed to.
+Nothing here changes anything. Whether a file was edited is seen without asking any daemon (``on_disk``), so
+collectors may look often; what Larder would write in its place only root can tell (``read``), since it
+depends on what was agreed to.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def owned_of(key: str) -> OwnedFile | None:
 
 
 def copy_of(owned: OwnedFile, seen: str) -> Path:
-    """Where a hand edit is kept once it is decided about. No daemon reads a file of such a name: Avahi and the NFS server
-    go by the ending, the others by the whole name."""
+    """Where a hand edit is kept once it is decided about. No daemon reads a file of such a name:
+    Avahi and the NFS server go by the ending, the others by the whole name."""
     return owned.path.with_name(f"{owned.path.name}{BY_HAND}{seen[:12]}")
 
 
@@ -104,8 +105,8 @@ def wanted_text(key: str, facts: Facts) -> str | None:
 
 
 def facts_now() -> Facts:
-    """All folders, of which only those that somebody agreed to share ask for anything: a hand edit may share another one.
-    Raises Failed."""
+    """All folders, of which only those that somebody agreed to share ask for anything: a hand edit may share
+    another one. Raises Failed."""
     found = publish.agreed_facts()
     agreed = {one.guid for one in found.datasets}
     every = (
@@ -126,9 +127,13 @@ def edit_of(found: OnDisk, facts: Facts) -> Edit:
     text, body = there.decode(errors="replace"), wanted_text(found.key, facts)
     lines = list(
         difflib.unified_diff(
-            without_marker(body or "").splitlines(), without_marker(text).splitlines(), "as Larder would write it", "as it is", lineterm=""
+            without_marker(body or "").splitlines(),
+            without_marker(text).splitlines(),
+            "as Larder would write it",
+            "as it is",
+            lineterm="",
         )
-    )  # fmt: skip
+    )
     changes, against = parse.parse_changes(found.key, text, facts)
     return Edit(
         found.key,

@@ -1,8 +1,9 @@
 """Translate a manual change into folders' settings, where settings exist for all of it.
 
-An edited file is read back into the settings of the folders that it names, and the file is then rendered from those: only
-where that says the same as the edited file, line for line but for comments and spacing, is the edit one that can be
-adopted. So nothing that somebody wrote is ever dropped in silence, and no second list of what Larder knows is kept here.
+An edited file is read back into the settings of the folders that it names, and the file is then rendered from
+those: only where that says the same as the edited file, line for line but for comments and spacing, is the
+edit one that can be adopted. So nothing that somebody wrote is ever dropped in silence, and no second list of
+what Larder knows is kept here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ CLIENT = re.compile(r"(?P<host>[^\s()]+)\((?P<options>[^()\s]*)\)")
 
 
 def parse_changes(key: str, text: str, facts: Facts) -> tuple[tuple[SetShare, ...], tuple[str, ...]]:
-    """What adopting the text of that file would set, and why it cannot be adopted; the first means nothing beside the second."""
+    """What adopting the text of that file would set, and why it cannot be adopted; the first means
+    nothing beside the second."""
     kinds: dict[str, tuple[Protocol, Callable[[str], Meaning], Callable[[Facts], str], Reader]] = {
         "smb": ("smb", sections_of_samba, smb.render_config, smb_part),
         "nfs": ("nfs", parse_exports, nfs.render_exports, nfs_part),
@@ -176,10 +178,15 @@ def lines_without_setting(theirs: Meaning, ours: Meaning) -> tuple[str, ...]:
 
 
 def in_sections(text: str) -> Meaning:
-    """A file of sections with its settings, in one spelling. Raises Failed where it is none, or says something twice."""
+    """A file of sections with its settings, in one spelling.
+    Raises Failed where it is none, or says something twice."""
     parser = configparser.RawConfigParser(
-        delimiters=("=",), comment_prefixes=("#", ";"), strict=True, default_section="none at all", empty_lines_in_values=False
-    )  # fmt: skip
+        delimiters=("=",),
+        comment_prefixes=("#", ";"),
+        strict=True,
+        default_section="none at all",
+        empty_lines_in_values=False,
+    )
     parser.optionxform = lambda key: " ".join(key.lower().split())  # type: ignore[method-assign,assignment]
     try:
         # An indented line is a setting here, not the rest of the one before.

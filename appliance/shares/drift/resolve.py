@@ -1,6 +1,7 @@
 """Adopt a manual change as the folders' settings, or overwrite it. Either way a copy is kept first.
 
-Both name the very content that the person looked at by its fingerprint, so an edit of a later minute is never taken for it.
+Both name the very content that the person looked at by its fingerprint, so an edit of a later
+minute is never taken for it.
 """
 
 from __future__ import annotations
@@ -194,13 +195,26 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
     def plan(self, facts: Facts) -> Plan:
         known = {one.dataset: facts.dataset(one.dataset) for one in self.changes}
         return Plan(
-            summary=Message("What you changed by hand becomes the folders' own settings, so that Larder writes it from now on. Comments and spacing are not kept in the file.") if self.changes else Message("Your changes are only comments and spacing: Larder writes the file again in its own format. The shares stay as they are."),
+            summary=Message(
+                "What you changed by hand becomes the folders' own settings, so that Larder writes it from "
+                "now on. Comments and spacing are not kept in the file."
+            )
+            if self.changes
+            else Message(
+                "Your changes are only comments and spacing: Larder writes the file again in its own format. "
+                "The shares stay as they are."
+            ),
             steps=(
                 self.keep_step(),
                 Step(
                     "adopt",
                     Message("Keep the settings with the folders, write the file from them, and have it served"),
-                    "\n".join([*(self.set_text(one, facts) for one in self.changes), f"write {self.owned.path}, checked by its own daemon"]),
+                    "\n".join(
+                        [
+                            *(self.set_text(one, facts) for one in self.changes),
+                            f"write {self.owned.path}, checked by its own daemon",
+                        ]
+                    ),
                     lambda work: self.adopt(work, known),
                     (*known, str(self.owned.path)),
                 ),
@@ -212,7 +226,7 @@ class AdoptDrift(DriftDecision, tag="adopt-drift"):
             warnings=tuple(dict.fromkeys(said for one in self.changes for said in one.warnings(known[one.dataset]))),
             undo=self.undo(),
             details={one.dataset: one.title for one in self.changes},
-        )  # fmt: skip
+        )
 
     @staticmethod
     def set_text(one: SetShare, facts: Facts) -> str:

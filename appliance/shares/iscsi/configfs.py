@@ -1,9 +1,10 @@
-"""The kernel's iSCSI target (LIO) as a tree of folders, links and values in configfs: read it, and carry out acts on it.
+"""The kernel's iSCSI target (LIO) as a tree of folders, links and values in configfs: read
+it, and carry out acts on it.
 
-A value is written in one write without a newline: the kernel would take the newline for a part of a CHAP secret.
-A disk says that it has a write cache where its device does (iblock_get_write_cache): ``write_cache`` of a disk, which is no
-value of configfs, stands for that of the device.
-Only Larder's own objects are read. Values that only root may read are left out where somebody else reads.
+A value is written in one write without a newline: the kernel would take the newline for a part of a CHAP secret. A disk
+says that it has a write cache where its device does (iblock_get_write_cache): ``write_cache`` of a disk, which is no
+value of configfs, stands for that of the device. Only Larder's own objects are read. Values that only root may read are
+left out where somebody else reads.
 """
 
 from __future__ import annotations
@@ -23,8 +24,24 @@ BLOCK = Path("/sys/class/block")
 ROOT = Path("/sys/kernel/config/target")
 STORES = "core/iblock_5276"  # Larder's own group of disks; the number means nothing
 STORE = re.compile(r"larder-[0-9a-f]{16}")
-STORE_VALUES = ("enable", "udev_path", "info", "wwn/vpd_unit_serial", "attrib/block_size", "attrib/emulate_tpu", "attrib/emulate_tpws")  # fmt: skip
-GROUP_VALUES = ("enable", "attrib/authentication", "attrib/generate_node_acls", "attrib/demo_mode_write_protect", "attrib/demo_mode_discovery", "attrib/cache_dynamic_acls", "dynamic_sessions")  # fmt: skip
+STORE_VALUES = (
+    "enable",
+    "udev_path",
+    "info",
+    "wwn/vpd_unit_serial",
+    "attrib/block_size",
+    "attrib/emulate_tpu",
+    "attrib/emulate_tpws",
+)
+GROUP_VALUES = (
+    "enable",
+    "attrib/authentication",
+    "attrib/generate_node_acls",
+    "attrib/demo_mode_write_protect",
+    "attrib/demo_mode_discovery",
+    "attrib/cache_dynamic_acls",
+    "dynamic_sessions",
+)
 CHAP_VALUES = ("userid", "password", "userid_mutual", "password_mutual")
 ENTRY_VALUES = ("info", "attrib/authentication")
 UNSET = {"", "NULL", "(null)"}
@@ -48,8 +65,8 @@ class Tree:
 
 @dataclass(frozen=True)
 class TreeAct:
-    """One change of the tree. ``kind``: mkdir, write, cache (write that of the device), link, unlink or rmdir; ``value`` is
-    what is written or linked to."""
+    """One change of the tree. ``kind``: mkdir, write, cache (write that of the device), link, unlink or rmdir;
+    ``value`` is what is written or linked to."""
 
     kind: str
     path: str

@@ -40,7 +40,10 @@ SENTENCES = {
     "writable": message_template("Other computers can write to it, although the volume is read-only."),
     "read-only": message_template("Other computers can only read it."),
     "trim": message_template("Space that other computers free is not given back to the pool (TRIM)."),
-    "cache": message_template("It no longer reports its write cache. Other computers then do not ask for writes to be kept, and lose them if the power fails."),
+    "cache": message_template(
+        "It no longer reports its write cache. Other computers then do not ask for writes to be kept, and "
+        "lose them if the power fails."
+    ),
     "chap-off": message_template("CHAP was switched off: no secret is asked for."),
     "chap-on": message_template("CHAP was switched on: no computer can sign in."),
     "user": message_template("The other computer has to sign in as {what}, not as {wanted}."),
@@ -63,7 +66,7 @@ SENTENCES = {
     "portal-added": message_template("It can also be reached at {what}."),
     "portal-gone": message_template("It can no longer be reached at {what}."),
     "other": message_template("Something else is set differently from what Larder sets."),
-}  # fmt: skip
+}
 
 
 class TargetDifference(msgspec.Struct, frozen=True):
@@ -155,7 +158,10 @@ def store_differences(target: Target, tree: Tree) -> Iterator[TargetDifference]:
 def access_differences(target: Target, tree: Tree) -> Iterator[TargetDifference]:
     """Who may connect, and how a computer proves who it is."""
     group, named = group_path(target), bool(target.initiators)
-    attrib = {one: tree.values.get(f"{group}/attrib/{one}") for one in ("authentication", "generate_node_acls", "demo_mode_write_protect", "demo_mode_discovery")}  # fmt: skip
+    attrib = {
+        one: tree.values.get(f"{group}/attrib/{one}")
+        for one in ("authentication", "generate_node_acls", "demo_mode_write_protect", "demo_mode_discovery")
+    }
     if attrib["authentication"] != str(int(bool(target.user))):
         yield TargetDifference("chap-off" if target.user else "chap-on")
     if attrib["generate_node_acls"] != str(int(not named)):

@@ -49,7 +49,8 @@ def key_of(name: str) -> str:
 
 
 def find_edits(wanted: Iterable[Target], tree: Tree) -> dict[str, TargetEdit]:
-    """The manual changes, by the targets' names, against what Larder would serve. ``fingerprints.hold_targets`` is held."""
+    """The manual changes, by the targets' names, against what Larder would serve.
+    ``fingerprints.hold_targets`` is held."""
     targets = {one.iqn: one for one in wanted}
     found = {}
     for name, seen in fingerprints.find_changed(tree, fingerprints.read_left()).items():
@@ -61,7 +62,8 @@ def find_edits(wanted: Iterable[Target], tree: Tree) -> dict[str, TargetEdit]:
 
 
 def read_edits(facts: Facts, *, patience: float = float("inf")) -> dict[str, TargetEdit]:
-    """The manual changes now, by the targets' names; ``facts`` have the volumes that somebody agreed to share. Root only.
+    """The manual changes now, by the targets' names;
+    ``facts`` have the volumes that somebody agreed to share. Root only.
 
     Raises Failed where targets are being changed for more than ``patience`` seconds.
     """
@@ -75,7 +77,8 @@ def changed_by_hand(names: Iterable[str]) -> Refused:
         *(
             Reason(
                 "target-changed-by-hand",
-                "{target} was changed by hand, so Larder does not change it. The Manual changes page shows the differences and what you can do.",
+                "{target} was changed by hand, so Larder does not change it. The Manual changes page shows "
+                "the differences and what you can do.",
                 target=tidy_name(one),
             )
             for one in sorted(names)

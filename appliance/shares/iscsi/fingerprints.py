@@ -1,8 +1,9 @@
 """How Larder left each of its targets in the kernel since the box started, as fingerprints in a file of root's.
 
-The file is in memory and ends with the kernel's own tree. A target that is no longer as its fingerprint says was changed by
-hand. The secrets of CHAP are a part of what is hashed, and web and worker see the result, so it is keyed by a number that
-only root can read. Without the file, as after an update, nothing counts as changed by hand until Larder serves something.
+The file is in memory and ends with the kernel's own tree. A target that is no longer as its fingerprint says was
+changed by hand. The secrets of CHAP are a part of what is hashed, and web and worker see the result, so it is
+keyed by a number that only root can read. Without the file, as after an update, nothing counts as changed by hand
+until Larder serves something.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def served_names(tree: Tree) -> set[str]:
 
 
 def take_fingerprint(name: str, tree: Tree, key: str) -> str:
-    """64 hexadecimal digits of all that the tree has of a target and of the disks in it; also of one that is not there."""
+    """64 hexadecimal digits of all that the tree has of a target and of the disks in it; also
+    of one that is not there."""
     path = f"iscsi/{name}"
     links = {link: to for link, to in tree.links.items() if is_inside(link, [path])}
     inside = [path, *(to for to in links.values() if to.startswith("core/"))]
@@ -104,7 +106,8 @@ def find_changed(tree: Tree, left: LeftTargets | None) -> dict[str, str]:
 
 
 def begin_changes(names: Iterable[str]) -> None:
-    """Note that these targets are changed by Larder now: whatever becomes of them until ``note_left`` is its own work."""
+    """Note that these targets are changed by Larder now: whatever becomes of them until
+    ``note_left`` is its own work."""
     left = read_left() or LeftTargets(secrets.token_hex(32), {})
     begun = left.targets | dict.fromkeys(names, CHANGING)
     if begun != left.targets:

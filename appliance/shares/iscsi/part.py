@@ -24,7 +24,8 @@ LONGEST_INITIATOR = 223  # RFC 7143, 4.2.7.1
 SHORTEST_SECRET, LONGEST_SECRET = 12, 16
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 INITIATOR = re.compile(
-    r"iqn\.[0-9]{4}-(0[1-9]|1[0-2])\.[a-z0-9][a-z0-9.-]*(:[a-z0-9._:-]+)?|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32})"
+    r"iqn\.[0-9]{4}-(0[1-9]|1[0-2])\.[a-z0-9][a-z0-9.-]*(:[a-z0-9._:-]+)?"
+    r"|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32})"
 )
 USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,62}")
 
@@ -35,7 +36,8 @@ def check_target_name(name: str) -> str:
         raise Refused(
             Reason(
                 "target-name-invalid",
-                "The name begins and ends with a lowercase letter or digit and contains only lowercase letters, digits, hyphens and single dots, at most 63.",
+                "The name begins and ends with a lowercase letter or digit and contains only lowercase "
+                "letters, digits, hyphens and single dots, at most 63.",
                 field="name",
             )
         )
@@ -93,7 +95,8 @@ def check_chap_secret(text: str, *, field: str = "secret") -> str:
         raise Refused(
             Reason(
                 "chap-secret-invalid",
-                "The secret has {least} to {most} letters, digits or signs, without spaces. Windows accepts no other length.",
+                "The secret has {least} to {most} letters, digits or signs, without spaces. Windows accepts "
+                "no other length.",
                 field=field,
                 least=SHORTEST_SECRET,
                 most=LONGEST_SECRET,
@@ -103,7 +106,8 @@ def check_chap_secret(text: str, *, field: str = "secret") -> str:
 
 
 class Iscsi(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A disk for another computer. ``user`` names who signs in by CHAP, ``back_user`` as whom the box signs in to them."""
+    """A disk for another computer. ``user`` names who signs in by CHAP, ``back_user`` as whom
+    the box signs in to them."""
 
     name: str
     initiators: tuple[str, ...] = ()  # none: every computer

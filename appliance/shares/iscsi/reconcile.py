@@ -1,8 +1,9 @@
-"""From the targets that there should be and the tree that is there to the acts that make one of the other. Nothing here acts.
+"""From the targets that there should be and the tree that is there to the acts that make one of the other.
+Nothing here acts.
 
-A target that is as it should be is left alone, with the sessions on it: only portals come and go without a session being
-ended. Everything else that differs, such as who may connect, has the target taken down and made again, so that nobody stays
-connected who is no longer let in.
+A target that is as it should be is left alone, with the sessions on it: only portals come and go without a session
+being ended. Everything else that differs, such as who may connect, has the target taken down and made again, so that
+nobody stays connected who is no longer let in.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def is_inside(path: str, folders: Iterable[str]) -> bool:
 
 
 def leave_out(tree: Tree, names: Iterable[str], stores: Iterable[str] = (), *, but: Iterable[str] = ()) -> Tree:
-    """The tree without these targets, the disks in them and these disks: nobody changes what is not in it. ``but``: disks
-    that stay in it, since they are of other targets too."""
+    """The tree without these targets, the disks in them and these disks: nobody changes what is not in it.
+    ``but``: disks that stay in it, since they are of other targets too."""
     targets = {f"iscsi/{name}" for name in names}
     linked = {to for link, to in tree.links.items() if is_inside(link, targets) and to.startswith("core/")}
     hidden = targets | (linked | tree.folders.intersection(stores)) - set(but)
@@ -121,8 +122,8 @@ def chap_acts(target: Target, path: str) -> Iterator[TreeAct]:
 def target_acts(target: Target) -> Iterator[TreeAct]:
     """A target up to the moment before it takes connections.
 
-    Without named initiators the kernel makes an entry for each that comes (``generate_node_acls``) and CHAP is asked with
-    the names and secrets of the whole target; with named ones each has an entry, and nobody else gets in.
+    Without named initiators the kernel makes an entry for each that comes (``generate_node_acls``) and CHAP is asked
+    with the names and secrets of the whole target; with named ones each has an entry, and nobody else gets in.
     """
     group, named = group_path(target), bool(target.initiators)
     yield TreeAct("mkdir", f"iscsi/{target.iqn}")
@@ -191,8 +192,8 @@ def says_read_only(info: str) -> bool:
 
 
 def overrides(target: Target) -> Iterator[tuple[str, set[str]]]:
-    """Values of initiators' entries that Larder leaves to the kernel, each with those that make an exception of the entry:
-    no secret asked for, or one that is not known; or nothing but reading. Old kernels do not have the first."""
+    """Values of initiators' entries that Larder leaves to the kernel, each with those that make an exception of the
+    entry: no secret asked for, or one that is not known; or nothing but reading. Old kernels do not have the first."""
     for initiator in target.initiators:
         entry = f"{group_path(target)}/acls/{initiator}"
         yield f"{entry}/attrib/authentication", {"0", "1"}

@@ -1,4 +1,5 @@
-"""Have the kernel serve over iSCSI exactly the volumes that ask for it and that somebody here agreed to, and read it back."""
+"""Have the kernel serve over iSCSI exactly the volumes that ask for it and that somebody here
+agreed to, and read it back."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ def serve_volumes(
     over: str = "",
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Make the kernel's tree as these facts want it. What is as it should be is not touched, and neither is a target that
-    was changed by hand, unless ``over`` is its fingerprint.
+    """Make the kernel's tree as these facts want it. What is as it should be is not touched, and neither is a target
+    that was changed by hand, unless ``over`` is its fingerprint.
 
-    Raises Failed where a volume is not served that has to be: one of those at ``changed`` (devices), or any without it. Of
-    others, and without ``insist`` of all, it is only noted. Raises Refused where a target should go, or ``over`` says how it
-    was, and it was changed by hand since.
+    Raises Failed where a volume is not served that has to be: one of those at ``changed`` (devices), or any without it.
+    Of others, and without ``insist`` of all, it is only noted. Raises Refused where a target should go, or ``over``
+    says how it was, and it was changed by hand since.
     """
     wanted, left = wanted_targets(facts, chap.read_secrets)
     known = fingerprints.read_left()
@@ -170,7 +171,8 @@ def unserved_text(target: Target, why: str) -> str:
 
 
 def prepare_devices(wanted: Iterable[Target], tree: configfs.Tree) -> dict[str, str]:
-    """Have the device of each volume that is not served yet in its place, without the kernel looking for partitions on it.
+    """Have the device of each volume that is not served yet in its place, without the kernel
+    looking for partitions on it.
 
     Returns why the others cannot be served, by their devices.
     """
@@ -198,12 +200,17 @@ def put_mode_back(volume: str, former: tuple[str, str]) -> None:
         return
     mode, source = former
     received = ["-S"] if source == "received" else []
-    command.run(["zfs", "set", f"volmode={mode}", volume] if source == "local" else ["zfs", "inherit", *received, "volmode", volume], timeout=60)  # fmt: skip
+    command.run(
+        ["zfs", "set", f"volmode={mode}", volume]
+        if source == "local"
+        else ["zfs", "inherit", *received, "volmode", volume],
+        timeout=60,
+    )
 
 
 def open_device(volume: str, device: str) -> None:
-    """Set ``volmode=dev``, zfsprops(7), and wait for the device: what is on the volume belongs to the other computer, and
-    this box looks for no partitions in it. Raises Failed.
+    """Set ``volmode=dev``, zfsprops(7), and wait for the device: what is on the volume belongs to the other computer,
+    and this box looks for no partitions in it. Raises Failed.
 
     ZFS then takes the old device away and makes a new one, some time after the command has ended.
     """
@@ -215,7 +222,8 @@ def open_device(volume: str, device: str) -> None:
     while time.monotonic() < until:
         now = device_number(Path(device))
         if now and (said == "dev" or now != before):
-            # udev may still be about to take away the link of the old device, and puts that of the new one there after it.
+            # udev may still be about to take away the link of the old device, and puts that of
+            # the new one there after it.
             command.run(["udevadm", "settle", "--timeout=30"], timeout=40, accept=range(256))
             if device_number(Path(device)) == now:
                 return
@@ -225,8 +233,8 @@ def open_device(volume: str, device: str) -> None:
 
 
 def device_number(device: Path) -> str:
-    """What tells a device from its successor of the same name, which the kernel counts; empty where there is none, also in
-    the moment in which it goes."""
+    """What tells a device from its successor of the same name, which the kernel counts; empty where there is none, also
+    in the moment in which it goes."""
     if not device.is_block_device():
         return ""
     name = device.resolve().name

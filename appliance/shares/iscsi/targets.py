@@ -1,4 +1,5 @@
-"""Which volumes are to be served over iSCSI, and as what: from the volumes' settings to targets as the kernel has them."""
+"""Which volumes are to be served over iSCSI, and as what: from the volumes' settings to
+targets as the kernel has them."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ class RepublishShare(Operation, tag="republish-share"):
 
 
 class OpenTopFolder(Operation, tag="open-top-folder"):
-    """Give the people of this box the top of a folder, as it is when Larder makes one. What is inside stays as it is."""
+    """Give the people of this box the top of a folder, as it is when Larder makes one.
+    What is inside stays as it is."""
 
     needs_proof = never
 
@@ -192,7 +193,8 @@ class OpenTopFolder(Operation, tag="open-top-folder"):
             ),
             {"operation": msgspec.to_builtins(self), "dataset": dataset.guid if dataset else 0},
             undo=Message(
-                "Change access to the files of {dataset} to keep users out again. The folders above stay open for passing through.",
+                "Change access to the files of {dataset} to keep users out again. The folders above stay "
+                "open for passing through.",
                 dataset=self.dataset,
             ),
         )

@@ -80,7 +80,8 @@ def copy_not_compared(copy: str) -> Reason:
     """``zfs diff`` needs a mounted folder, and the copies of backups are kept from being one."""
     return Reason(
         "copy-not-compared",
-        "{copy} belongs to the copies of backups, which are never mounted, so its snapshots cannot be compared. Look at the files of each snapshot instead.",
+        "{copy} belongs to the copies of backups, which are never mounted, so its snapshots cannot be "
+        "compared. Look at the files of each snapshot instead.",
         copy=copy,
     )
 
@@ -101,7 +102,8 @@ def sort_changes(found: Iterable[Change]) -> list[Change]:
 
 
 class ReadDifference(Request, tag="read-difference"):
-    """What changed from a snapshot to a later one of the same dataset, or until now, as far as it is found in that time."""
+    """What changed from a snapshot to a later one of the same dataset, or until now, as far as
+    it is found in that time."""
 
     snapshot: str
     until: str = ""

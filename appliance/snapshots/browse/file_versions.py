@@ -45,8 +45,8 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """Newest first. ``now``: what there is of it now, against the newest: ``same``, ``changed`` or ``gone``; empty where that is
-    not known."""
+    """Newest first. ``now``: what there is of it now, against the newest:
+    ``same``, ``changed`` or ``gone``; empty where that is not known."""
 
     versions: tuple[Version, ...]
     now: str

@@ -125,14 +125,22 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 Message("rename the copy to {path_text} (from {moment})", **at),
             ),
             "back": (
-                Message("{then} What has this name now stays, with “(replaced {moment})” in its name.", then=then, moment=moment),
+                Message(
+                    "{then} What has this name now stays, with “(replaced {moment})” in its name.",
+                    then=then,
+                    moment=moment,
+                ),
                 Message("rename what is there to {path_text} (replaced {moment}), and the copy to {path_text}", **at),
             ),
             "free": (
-                Message("{then} If something has this name now, the copy gets “(from {moment})” in its name.", then=then, moment=moment),
+                Message(
+                    "{then} If something has this name now, the copy gets “(from {moment})” in its name.",
+                    then=then,
+                    moment=moment,
+                ),
                 Message("rename the copy to {path_text}, or to {path_text} (from {moment}) if that is taken", **at),
             ),
-        }[self.place]  # fmt: skip
+        }[self.place]
 
     def plan(self, facts: Facts) -> Plan:
         moment = self.moment_text(facts)
@@ -144,7 +152,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
             Message("Copy it out of the snapshot"),
             Message(
                 "mount {snapshot} read-only, where only this job sees it\n"
-                "copy {path_text} from there to {top}, under a temporary name, without pipes, devices and set-uid bits\n"
+                "copy {path_text} from there to {top}, under a temporary name, without pipes, devices and "
+                "set-uid bits\n"
                 "{renames}",
                 snapshot=self.snapshot,
                 path_text=self.path_text,
@@ -164,7 +173,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         )
 
     def moment_text(self, facts: Facts) -> str:
-        """When the snapshot was taken, by the box's clock and to the minute, as pages say it: its own name may be some seconds off."""
+        """When the snapshot was taken, by the box's clock and to the minute, as pages say it: its own
+        name may be some seconds off."""
         snapshot = self.find_snapshot(facts)
         return f"{snapshot.created.astimezone(schedule.box_zone()):%Y-%m-%d %H.%M}" if snapshot else ""
 
@@ -182,7 +192,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
                 try:
                     with leftover.scratch_folder(self.temporary_name, into) as scratch:
                         copy.copy_entry(source, self.parts[-1], scratch)
-                        # The name says that the copy is whole, so owners and modes of its folders have to be there before it.
+                        # The name says that the copy is whole, so owners and modes of its folders
+                        # have to be there before it.
                         pool_sync.sync_pool_of(self.folder)
                         name = self.name_copy(scratch, into, moment, dataset.guid, work)
                 except OSError as error:
@@ -243,7 +254,8 @@ class RestoreFromSnapshot(SnapshotOperation, tag="restore-from-snapshot"):
         return name
 
     def probe(self, step: str, facts: Facts) -> bool:
-        """Whether this very copy stands under the name that it was about to get: it gets it last, when it is complete."""
+        """Whether this very copy stands under the name that it was about to get: it gets it
+        last, when it is complete."""
         dataset = facts.dataset(self.folder)
         record = restore_record.read_record(dataset.guid) if dataset else None
         if record is None or record.operation != as_json(self):
@@ -269,7 +281,8 @@ def original_gone(copy: str) -> Reason:
     """Why nothing is restored on its own out of a copy whose original is not here, or which was set aside."""
     return Reason(
         "restore-original-gone",
-        "Larder finds no original of the copy {copy} on this box. Choose “Restore this folder” on the page of the copy, or download the file.",
+        "Larder finds no original of the copy {copy} on this box. Choose “Restore this folder” on the page "
+        "of the copy, or download the file.",
         copy=copy,
     )
 

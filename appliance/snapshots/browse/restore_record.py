@@ -1,7 +1,8 @@
 """What the last restore into a dataset has made: the evidence that settles a restore that was interrupted.
 
-Names, times and sizes prove nothing: what was never changed, or was restored before, looks the same, and a folder's time does
-not tell what changed deeper inside. Only one restore at a time goes into a dataset, so one record for each is enough.
+Names, times and sizes prove nothing: what was never changed, or was restored before, looks the same, and a
+folder's time does not tell what changed deeper inside. Only one restore at a time goes into a dataset, so
+one record for each is enough.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from appliance.system import atomic_file, paths
 
 
 class RestoreRecord(msgspec.Struct, frozen=True):
-    """``operation`` as JSON; ``name``: percent-encoded, what the copy is called; ``inode``: its number in the dataset."""
+    """``operation`` as JSON; ``name``: percent-encoded, what the copy is called;
+    ``inode``: its number in the dataset."""
 
     operation: str
     name: str

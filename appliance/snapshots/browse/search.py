@@ -26,7 +26,8 @@ LONGEST_TEXT = 200
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A file or folder as it is in the newest snapshot that holds it. ``entry.name`` is its whole path, percent-encoded."""
+    """A file or folder as it is in the newest snapshot that holds it.
+    ``entry.name`` is its whole path, percent-encoded."""
 
     entry: listing.FolderEntry
     snapshot: str  # short name
@@ -49,7 +50,8 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 class Search(msgspec.Struct):
-    """The state of a search while its snapshots are read, newest first. A path is told once: by the newest that has it."""
+    """The state of a search while its snapshots are read, newest first.
+    A path is told once: by the newest that has it."""
 
     text: str
     room: int
@@ -60,7 +62,8 @@ class Search(msgspec.Struct):
     reported: float = 0.0
 
     def read_snapshot(self, snapshot: Snapshot, now: int | None, newer: str) -> None:
-        """Read the names of one snapshot. ``newer``: the last one of an earlier piece, whose paths are known already."""
+        """Read the names of one snapshot. ``newer``: the last one of an earlier piece,
+        whose paths are known already."""
         until = time.monotonic() + SECONDS_FOR_ONE
         with ExitStack() as stack:
             root = stack.enter_context(private_mount.root_of(snapshot.name))
@@ -145,7 +148,8 @@ def check_request(text: str, after: str, room: int) -> None:
 
 
 def search_names(dataset: str, text: str, after: str, room: int, send: Send) -> SearchResult:
-    """Search the snapshots that are older than the one with the guid ``after``, newest first. Raises Refused, Failed."""
+    """Search the snapshots that are older than the one with the guid ``after``, newest first.
+    Raises Refused, Failed."""
     current = listing.dataset_now(dataset)
     snapshots = sorted(list_snapshots.list_snapshots([dataset]), key=lambda snapshot: snapshot.txg, reverse=True)
     begin = next((at + 1 for at, one in enumerate(snapshots) if str(one.guid) == after), 0)

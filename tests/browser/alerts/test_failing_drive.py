@@ -1,4 +1,5 @@
-"""From the link in a mail to healthy: looked at, out of use, erased, back in its pool; and the alert clears by itself."""
+"""From the link in a mail to healthy: looked at, out of use, erased, back in its pool; and
+the alert clears by itself."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ def mirror_of_small_disks(appliance: Machine, visitor: Visitor) -> None:
     visitor.wait_until("/disks/", NVME, OTHER, timeout=180)
     found = [shapes.by_id(appliance, serial) for serial in (NVME, OTHER)]
     create_pool(appliance, "-f", "-o", "ashift=12", "tank", "mirror", *found)
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=32 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/tank/photo bs=1M count=32 status=none; sha256sum /tank/photo > /root/sum; "
+        "zpool sync tank"
+    )
     visitor.wait_until("/pools/", "tank", timeout=180)
 
 

@@ -17,7 +17,8 @@ def test_a_person_who_pulls_a_disk_gets_back_to_healthy_by_the_page_alone(page, 
     steps.set_up(page, appliance)
     create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
     appliance.shell(
-        "dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank"
+        "dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; "
+        "zpool sync tank"
     )
     page.goto("/")
     bay = page.get_by_label("The disks of this box").get_by_role("link", name=re.compile(r"^Bay 2\b"))

@@ -1,4 +1,5 @@
-"""Parts of pages that are opened or come in lists: no word stands one letter a line, each mark stands beside its sentence.
+"""Parts of pages that are opened or come in lists: no word stands one letter a line, each
+mark stands beside its sentence.
 
 Rendered from the templates and the style sheet alone, without an appliance.
 """
@@ -18,7 +19,16 @@ ROOT = Path(__file__).parents[3]
 STYLE = (ROOT / "web/static/larder.css").read_text()
 WIDTHS = (320, 768, 1280)
 TB = 10**12
-HEAD = ("Layout", "Disks", "For files", "Survives", "Data lost if 2 disks fail", "if 3 fail", "Small reads, writes", "Large reads, writes")  # fmt: skip
+HEAD = (
+    "Layout",
+    "Disks",
+    "For files",
+    "Survives",
+    "Data lost if 2 disks fail",
+    "if 3 fail",
+    "Small reads, writes",
+    "Large reads, writes",
+)
 
 # Elements with text whose lines hold less than four letters on average, though there are many of them.
 SHREDDED = """() => [...document.querySelectorAll(":is(dl, .checks) :is(dt, dd, p, strong, span)")].filter(one => {
@@ -36,12 +46,50 @@ APART = """() => [...document.querySelectorAll(".checks > li")].filter(one => {
 
 def offer(title: str, reason: str) -> Some:
     proposal = Some(
-        title=title, reason=reason, choice=Some(value=title), usable=3 * TB, parity_cost=TB, waste=10**11, large_files=2 * TB,
-        growth=[Some(how="Replace all disks by larger ones, one after the other", gain=4 * TB, note="It takes about a day for each disk."), Some(how="Add one disk to the group", gain=TB, note="What is there already keeps its old share of protection.")],
-        percent=66, rest=0, random_read=1, random_write=1, sequential_read=3, sequential_write=3,
-    )  # fmt: skip
-    picture = Some(width=120, height=60, disk=20, words="three disks", parts=[Some(use="data", x=number * 30, y=0, height=60) for number in range(4)])  # fmt: skip
-    return Some(proposal=proposal, picture=picture, explained="one disk's worth of space protects the others", known="", warnings=["These disks are of different size: 1 TB of the largest is not used."], idle=TB, survives="1 disk", second="50 %", third="always")  # fmt: skip
+        title=title,
+        reason=reason,
+        choice=Some(value=title),
+        usable=3 * TB,
+        parity_cost=TB,
+        waste=10**11,
+        large_files=2 * TB,
+        growth=[
+            Some(
+                how="Replace all disks by larger ones, one after the other",
+                gain=4 * TB,
+                note="It takes about a day for each disk.",
+            ),
+            Some(
+                how="Add one disk to the group",
+                gain=TB,
+                note="What is there already keeps its old share of protection.",
+            ),
+        ],
+        percent=66,
+        rest=0,
+        random_read=1,
+        random_write=1,
+        sequential_read=3,
+        sequential_write=3,
+    )
+    picture = Some(
+        width=120,
+        height=60,
+        disk=20,
+        words="three disks",
+        parts=[Some(use="data", x=number * 30, y=0, height=60) for number in range(4)],
+    )
+    return Some(
+        proposal=proposal,
+        picture=picture,
+        explained="one disk's worth of space protects the others",
+        known="",
+        warnings=["These disks are of different size: 1 TB of the largest is not used."],
+        idle=TB,
+        survives="1 disk",
+        second="50 %",
+        third="always",
+    )
 
 
 def table() -> str:
@@ -50,16 +98,28 @@ def table() -> str:
         for one in (offer("Mirror of 2", "Best of both: it survives a disk and reads fast."), offer("raidz1 of 4", ""))
     )
     head = "".join(f'<th scope="col">{word}</th>' for word in HEAD)
-    return f'<div class="page"><fieldset class="proposals"><table class="table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></fieldset></div>'
+    return (
+        '<div class="page"><fieldset class="proposals"><table '
+        f'class="table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></fieldset></div>'
+    )
 
 
 def checks() -> str:
     text = (ROOT / "templates/shares/troubleshoot.html").read_text()
     part = text[text.index('<ul class="checks">') : text.index("</ul>", text.index('<ul class="checks">')) + 5]
     found = [
-        Some(state=state, title=title, meaning="A name is taken by another computer in the network, so this one is not found." if state == "failed" else "")
-        for state, title in (("healthy", "The service runs."), ("failed", "The folder is shared under this name, and the network knows another box by it."))
-    ]  # fmt: skip
+        Some(
+            state=state,
+            title=title,
+            meaning="A name is taken by another computer in the network, so this one is not found."
+            if state == "failed"
+            else "",
+        )
+        for state, title in (
+            ("healthy", "The service runs."),
+            ("failed", "The folder is shared under this name, and the network knows another box by it."),
+        )
+    ]
     rendered = engines["django"].from_string(part).render({"checks": [(one, None) for one in found]})
     return f'<div class="page narrow">{rendered}</div>'
 
@@ -74,7 +134,8 @@ def window(request, browser: Browser):
 def show(window: Page, body: str, width: int, name: str) -> None:
     window.set_viewport_size({"width": width, "height": 900})
     window.set_content(
-        f'<!doctype html><html lang="en"><meta name="color-scheme" content="light dark"><style>{STYLE}</style><body>{body}'
+        '<!doctype html><html lang="en"><meta name="color-scheme" content="light '
+        f'dark"><style>{STYLE}</style><body>{body}'
     )
     if folder := os.environ.get("LARDER_PICTURES"):
         scheme = "dark" if window.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"

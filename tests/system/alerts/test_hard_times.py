@@ -1,4 +1,5 @@
-"""Faults while Larder itself is down, at the wrong time, a thousand at once, or of a disk that dies: each one alert, one mail."""
+"""Faults while Larder itself is down, at the wrong time, a thousand at once, or of a disk that dies:
+each one alert, one mail."""
 
 from __future__ import annotations
 
@@ -11,8 +12,12 @@ from tests.system.mailbox import Mailbox
 from tests.visitor import Visitor, disk_paths, run_zpool
 
 SPOOL = "/var/spool/larder"
-EVENT = '{"source": "zed", "received": "2026-11-21T12:00:00Z", "fields": {"ZEVENT_CLASS": "ereport.fs.zfs.checksum", "ZEVENT_POOL": "tank"}}'
-# As the hook does it: written beside, and renamed into the folder that the worker reads; but by one process, within seconds.
+EVENT = (
+    '{"source": "zed", "received": "2026-11-21T12:00:00Z", "fields": {"ZEVENT_CLASS": "ereport.fs.zfs.checksum", '
+    '"ZEVENT_POOL": "tank"}}'
+)
+# As the hook does it: written beside, and renamed into the folder that the worker reads; but by
+# one process, within seconds.
 FLOOD = """
 import os, sys
 for at in range(1000):
@@ -53,7 +58,9 @@ def test_a_thousand_events_of_one_fault_are_one_alert_and_what_is_more_is_not_ke
         full = waiting(appliance)
         assert full >= 1000
         appliance.run("zpool", "offline", "tank", guid)
-        appliance.shell("for _ in $(seq 20); do ZEVENT_CLASS=ereport.fs.zfs.io ZEVENT_POOL=tank /usr/local/lib/larder/spool; done")  # fmt: skip
+        appliance.shell(
+            "for _ in $(seq 20); do ZEVENT_CLASS=ereport.fs.zfs.io ZEVENT_POOL=tank /usr/local/lib/larder/spool; done"
+        )
         assert waiting(appliance) == full
     assert "tank" in alerting.raised(appliance, visitor, "pool.offline", timeout=600)
     wait_for("an empty spool", lambda: waiting(appliance) == 0, timeout=900, every=3)
@@ -108,7 +115,11 @@ def test_a_fault_while_the_clock_is_years_ahead_is_told_and_its_end_too(applianc
 def test_a_disk_that_dies_in_its_slot_is_one_alert_until_another_has_its_place(appliance, visitor, post):
     since, guid = alerting.begin(appliance, post), alerting.guid_of(appliance, 3)
     appliance.kill(3)
-    appliance.shell("dd if=/dev/urandom of=/tank/more bs=1M count=64 status=none; zpool sync tank; zpool scrub tank", check=False, timeout=900)  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/tank/more bs=1M count=64 status=none; zpool sync tank; zpool scrub tank",
+        check=False,
+        timeout=900,
+    )
     assert "tank" in alerting.raised(appliance, visitor, "pool.degraded", timeout=600)
     alerting.arrived(post, "tank is degraded:")
     appliance.shell("zpool scrub -s tank", check=False)

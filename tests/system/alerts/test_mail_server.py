@@ -1,4 +1,5 @@
-"""The mail server's side: encrypted and not trusted, trusted, refusing to sign in, not there at all. Nothing is lost, none comes twice."""
+"""The mail server's side: encrypted and not trusted, trusted, refusing to sign in, not there at all.
+Nothing is lost, none comes twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One broken source never silences another: while a disk hangs, or a pool has stopped, the faults of others are told."""
+"""One broken source never silences another: while a disk hangs, or a pool has stopped, the
+faults of others are told."""
 
 from __future__ import annotations
 
@@ -89,7 +90,10 @@ def test_a_pool_that_has_stopped_silences_no_other_and_no_disk(appliance, visito
     alerting.begin(appliance, post)
     appliance.kill(6)
     # Something has to be written before ZFS notices; that then waits for ever, so it is left alone.
-    appliance.shell("(dd if=/dev/urandom of=/late/x bs=1M count=8 conv=fsync >/dev/null 2>&1 &); (zpool sync late >/dev/null 2>&1 &); true")  # fmt: skip
+    appliance.shell(
+        "(dd if=/dev/urandom of=/late/x bs=1M count=8 conv=fsync >/dev/null 2>&1 &); (zpool sync late "
+        ">/dev/null 2>&1 &); true"
+    )
     assert alerting.raised(appliance, visitor, "pool.stopped") == "late has stopped."
     alerting.arrived(post, "late has stopped")
     both_faults(appliance, visitor, post, guid)

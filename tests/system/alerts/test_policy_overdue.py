@@ -1,4 +1,5 @@
-"""A snapshot policy that takes nothing when it should is told once, and so is that it does again. Time is moved on by the test."""
+"""A snapshot policy that takes nothing when it should is told once, and so is that it does again.
+Time is moved on by the test."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tests.visitor import create_pool, disk_paths
 MISSED = "tank: snapshots were not taken"
 
 
-# Half an hour: what is overdue is looked for every five minutes of time that passes, and told when it has lasted for ten.
+# Half an hour: what is overdue is looked for every five minutes of time that passes, and told
+# when it has lasted for ten.
 def test_a_policy_that_takes_nothing_is_told_once_and_its_return_too(appliance, visitor, post):
     alerting.tell(visitor, post)
     create_pool(appliance, "-f", "-o", "ashift=12", "tank", *disk_paths(appliance, 1))

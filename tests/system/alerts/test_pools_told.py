@@ -1,4 +1,5 @@
-"""What happens to pools is told: errors, repairs, stalls, a disk taken offline, a pool that fills up, ZED that has stopped."""
+"""What happens to pools is told: errors, repairs, stalls, a disk taken offline, a pool that fills
+up, ZED that has stopped."""
 
 from __future__ import annotations
 
@@ -16,8 +17,12 @@ from tests.visitor import Visitor, create_pool, disk_paths
 
 FILE, MIB = "/root/small-pool", 2**20
 FULL = ("pool.full80", "pool.full90", "pool.full96")
-# Several at once: of one writer that waits for each write, the slow disk would have only a request at a time, done in 20 ms.
-LOAD = "for one in 1 2 3 4; do (while :; do dd if=/dev/urandom of=/tank/load$one bs=128k count=50 oflag=sync status=none; done) & done; wait"
+# Several at once: of one writer that waits for each write, the slow disk would have only a
+# request at a time, done in 20 ms.
+LOAD = (
+    "for one in 1 2 3 4; do (while :; do dd if=/dev/urandom of=/tank/load$one bs=128k count=50 oflag=sync "
+    "status=none; done) & done; wait"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,9 +48,9 @@ def injected(appliance: Machine, pool: str, bay: int, error: str, at: str) -> It
 
 
 def spoil(appliance: Machine, bay: int) -> None:
-    """Overwrite where one disk of the raidz2 of four has its part of the file: zdb tells the blocks ("0 L0 0:4c0e000:2d000"),
-    counted over all four disks, behind 4 MiB of labels on each. No more than 4 MiB: each block is an event, for which ZED
-    starts a dozen programs."""
+    """Overwrite where one disk of the raidz2 of four has its part of the file: zdb tells the blocks ("0 L0
+    0:4c0e000:2d000"), counted over all four disks, behind 4 MiB of labels on each. No more than 4 MiB: each block is an
+    event, for which ZED starts a dozen programs."""
     said = appliance.shell("zdb -dddddd tank/ $(stat -c %i /tank/photo)", timeout=300)
     found = re.findall(r"^\s*[0-9a-f]+\s+L0 0:([0-9a-f]+):([0-9a-f]+)", said, re.MULTILINE)
     blocks = [(int(offset, 16), int(size, 16)) for offset, size in found]
@@ -73,7 +78,8 @@ def test_damage_on_one_disk_is_a_warning_and_its_repair_no_alarm(appliance, visi
     appliance.run("sha256sum", "-c", "/root/sum")
 
 
-# In the mirror: of a raidz, ZFS then counts an error or two of the disks beside it too, where a block has but one part of data.
+# In the mirror: of a raidz, ZFS then counts an error or two of the disks beside it too, where a
+# block has but one part of data.
 def test_what_a_disk_gives_back_wrongly_is_told_with_its_bay(appliance, visitor, post):
     appliance.shell("dd if=/dev/urandom of=/pair/photo bs=1M count=8 status=none; zpool sync pair")
     since = alerting.begin(appliance, post)
@@ -88,10 +94,14 @@ def test_what_a_disk_gives_back_wrongly_is_told_with_its_bay(appliance, visitor,
 
 
 def test_a_disk_on_which_every_request_fails_is_told_as_what_zfs_makes_of_it(appliance, visitor, post):
-    """Whether ZFS gives it up for that, or goes on trying, is its own decision (ZED counts); its owner hears of either."""
+    """Whether ZFS gives it up for that, or goes on trying, is its own decision (ZED counts);
+    its owner hears of either."""
     since = alerting.begin(appliance, post)
     with injected(appliance, "tank", 2, "io", "all"):
-        appliance.shell("dd if=/dev/urandom of=/tank/more bs=1M count=32 status=none; zpool sync tank; zpool scrub tank", check=False)  # fmt: skip
+        appliance.shell(
+            "dd if=/dev/urandom of=/tank/more bs=1M count=32 status=none; zpool sync tank; zpool scrub tank",
+            check=False,
+        )
         summary = alerting.raised(appliance, visitor, "pool.degraded", "pool.errors")
     alerting.arrived(post, summary.rstrip("."))
     assert "bay 2" in text_of(post.mails[0])
@@ -154,10 +164,16 @@ def test_a_mirror_with_a_disk_given_up_survives_nothing_more_and_says_so(applian
 def test_a_pool_that_fills_up_has_one_alert_at_a_time(appliance, visitor, post):
     """Filled with zeros, which are stored as they are without compression; usage as ZFS reckons it, reserve and all."""
     alerting.begin(appliance, post)
-    used, available = (int(word) for word in appliance.run("zfs", "get", "-Hp", "-o", "value", "used,available", "small").split())  # fmt: skip
+    used, available = (
+        int(word) for word in appliance.run("zfs", "get", "-Hp", "-o", "value", "used,available", "small").split()
+    )
     total = used + available
     for percent, kind, mails in ((82, "pool.full80", 0), (92, "pool.full90", 1), (97, "pool.full96", 2)):
-        appliance.shell(f"dd if=/dev/zero of=/small/{percent} bs=1M count={max((total * percent // 100 - used) // MIB, 1)} status=none; zpool sync small", check=False)  # fmt: skip
+        appliance.shell(
+            f"dd if=/dev/zero of=/small/{percent} bs=1M "
+            f"count={max((total * percent // 100 - used) // MIB, 1)} status=none; zpool sync small",
+            check=False,
+        )
         used = int(appliance.run("zfs", "get", "-Hp", "-o", "value", "used", "small"))
         assert "% full" in alerting.raised(appliance, visitor, kind)
         for other in {*FULL} - {kind}:

@@ -1,7 +1,7 @@
 """A self-test that a person starts: the disk does it, and its page shows how it ended.
 
-A virtual disk has done it at once, and notes made-up hours of use for it; how far a running one is comes from recordings
-(tests/unit/disks/test_smart.py).
+A virtual disk has done it at once, and notes made-up hours of use for it; how far a running one is comes from
+recordings (tests/unit/disks/test_smart.py).
 """
 
 from __future__ import annotations

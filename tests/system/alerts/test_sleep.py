@@ -1,6 +1,7 @@
 """When disks sleep: a real disk takes its time, and is told again after it was pulled and after a start.
 
-No disk of a virtual machine ever falls asleep, so that part is tested with what smartctl says of one (tests/unit/disks/test_standby.py).
+No disk of a virtual machine ever falls asleep, so that part is tested with what smartctl says of one
+(tests/unit/disks/test_standby.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The webhook for real: refused where it leads inside and nobody allowed that, tried again while its server fails, then told once."""
+"""The webhook for real: refused where it leads inside and nobody allowed that, tried again while its
+server fails, then told once."""
 
 from __future__ import annotations
 
@@ -35,17 +36,24 @@ def said(appliance: Machine, text: str) -> int:
 
 def tries(appliance: Machine, since: int, answer: str) -> int:
     """How often the webhook of an alert since then was tried, whose last answer was that."""
-    query = f"select tries from larder_alerts_message where way = 'webhook' and alert_id > {since} and answer like '%{answer}%'"
+    query = (
+        f"select tries from larder_alerts_message where way = 'webhook' and alert_id > {since} and answer like "
+        f"'%{answer}%'"
+    )
     return sum(row[0] for row in alerting.ask(appliance, query))
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1/", "http://10.0.2.15/", "https://localhost/", "http://169.254.169.254/"])  # fmt: skip
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1/", "http://10.0.2.15/", "https://localhost/", "http://169.254.169.254/"]
+)
 def test_to_the_box_itself_it_never_leads_also_where_the_own_network_is_allowed(visitor, post, address):
     alerting.tell(visitor, post, webhook=address, webhook_private="on")
     assert ITSELF in alerting.try_way(visitor, "webhook", ITSELF)
 
 
-def test_inside_it_leads_only_where_that_is_allowed_which_is_logged_once_and_nothing_is_lost(appliance, visitor, post, hook):  # fmt: skip
+def test_inside_it_leads_only_where_that_is_allowed_which_is_logged_once_and_nothing_is_lost(
+    appliance, visitor, post, hook
+):
     alerting.tell(visitor, post, webhook=hook.address)
     alerting.try_way(visitor, "webhook", INSIDE)
     since, before = alerting.begin(appliance, post), said(appliance, INSIDE)

@@ -1,8 +1,10 @@
-"""A random history of a source and its backup on two real pools, for the appliance's own Python: ``python -c TEXT SEED STEPS``.
+"""A random history of a source and its backup on two real pools, for the appliance's own Python:
+``python -c TEXT SEED STEPS``.
 
-Writes, snapshots, prunings, renamings, roll-backs and runs that are stopped at a random byte or command follow each other.
-After each step the program looks at both sides with ``zfs`` alone and ends with a traceback where a promise does not hold.
-The last line that it prints is JSON: what was done how often, and how many snapshots were compared file by file.
+Writes, snapshots, prunings, renamings, roll-backs and runs that are stopped at a random byte or command
+follow each other. After each step the program looks at both sides with ``zfs`` alone and ends with a
+traceback where a promise does not hold. The last line that it prints is JSON: what was done how often, and
+how many snapshots were compared file by file.
 """
 
 from __future__ import annotations
@@ -126,7 +128,8 @@ def dated_by_name(plain: Callable[..., list[Snapshot]]) -> Callable[..., list[Sn
 
 
 def retained(found: Sequence[tuple[int, str]]) -> set[int]:
-    """The guids that KEEP keeps of a copy's snapshots, the oldest first: the newest of each hour, day, week and month."""
+    """The guids that KEEP keeps of a copy's snapshots, the oldest first: the newest of each
+    hour, day, week and month."""
     stay = {guid for guid, _short in found[-1:]}
     for grain, form in SLOTS.items():
         newest: dict[str, int] = {}
@@ -399,8 +402,9 @@ class History:
         assert not held.strip(), f"holds are left: {held}"
 
     def check_complete(self, before: dict[str, list[tuple[int, str]]], moment: str, began: int) -> None:
-        """After a run that is done each copy ends with what its folder is now. Nothing is sent of a folder with nothing new:
-        the run takes its snapshot back, and the mark on the copies says up to when they are complete all the same."""
+        """After a run that is done each copy ends with what its folder is now. Nothing is sent of a folder
+        with nothing new: the run takes its snapshot back, and the mark on the copies says up to when they
+        are complete all the same."""
         after, here, known = self.copies.snapshots(), self.source.snapshots(), facts()
         # What is elsewhere was set aside: it keeps what it has, what is half received too.
         marks = {one.name: parse_copy_mark(one.copy_of) for one in known.below(COPY)}
@@ -473,10 +477,18 @@ class History:
     # --- the history ----------------------------------------------------------------------------------------------
     def step(self) -> None:
         acts: list[tuple[int, Callable[[], None]]] = [
-            (9, self.write), (3, self.snapshot), (2, self.prune), (1, self.rename), (1, self.make_again),
-            (1, self.roll_back), (1, self.set_clock), (5, self.replicate),
-            (2, self.stopped_at_byte), (2, self.stopped_at_command), (1, self.stopped_by_person),
-        ]  # fmt: skip
+            (9, self.write),
+            (3, self.snapshot),
+            (2, self.prune),
+            (1, self.rename),
+            (1, self.make_again),
+            (1, self.roll_back),
+            (1, self.set_clock),
+            (5, self.replicate),
+            (2, self.stopped_at_byte),
+            (2, self.stopped_at_command),
+            (1, self.stopped_by_person),
+        ]
         (act,) = self.random.choices([act for _weight, act in acts], [weight for weight, _act in acts])
         name = act.__name__
         began = time.monotonic()

@@ -1,5 +1,5 @@
-"""A restore is tested from another computer over real ssh: every file is compared, what is different is told with its path, and
-nothing stays, also after a kill. The other computer is this one by loopback, as in ``test_over_ssh.py``."""
+"""A restore is tested from another computer over real ssh: every file is compared, what is different is told with its
+path, and nothing stays, also after a kill. The other computer is this one by loopback, as in ``test_over_ssh.py``."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def arrived(appliance: Machine) -> int:
 
 @pytest.fixture
 def spoilt(appliance: Machine, visitor: Visitor, task: str) -> str:  # noqa: F811
-    """A file of the copy with other bytes than its original, which ZFS gives back as if they were right: its blocks were written
-    without checksums there (zfsprops(7)), and one of them was overwritten on the disk."""
+    """A file of the copy with other bytes than its original, which ZFS gives back as if they were right: its blocks
+    were written without checksums there (zfsprops(7)), and one of them was overwritten on the disk."""
     appliance.run("zfs", "set", "checksum=off", COPY)
     appliance.shell("head -c 131072 /dev/urandom > /tank/photos/spoilt; sync; zpool sync tank")
     assert run_now(visitor, task)[1].startswith("Done.")
@@ -115,7 +115,11 @@ def spoilt(appliance: Machine, visitor: Visitor, task: str) -> str:  # noqa: F81
     found = re.search(r"^\s*0\s+L0 0:([0-9a-f]+):20000", said, re.MULTILINE)
     assert found, said
     (disk,) = disk_paths(appliance, 2)
-    wait_for("the pool to be let go of", lambda: "gone" in appliance.shell("zpool export safe && echo gone || true"), timeout=60)  # fmt: skip
+    wait_for(
+        "the pool to be let go of",
+        lambda: "gone" in appliance.shell("zpool export safe && echo gone || true"),
+        timeout=60,
+    )
     first = (int(found[1], 16) + LABELS) // 4096
     appliance.shell(f"dd if=/dev/urandom of={disk}-part1 bs=4096 seek={first} count=1 conv=notrunc,fsync status=none")
     appliance.run("zpool", "import", "-d", "/dev/disk/by-id", "safe")  # nothing of it is in memory any more

@@ -1,5 +1,5 @@
-"""A backup that is killed as one of its steps begins, or between two folders, or whose cut-off stream nothing can go on with:
-what its copies end with stays known, and the next run sends what is missing, and that once."""
+"""A backup that is killed as one of its steps begins, or between two folders, or whose cut-off stream nothing can go on
+with: what its copies end with stays known, and the next run sends what is missing, and that once."""
 
 from __future__ import annotations
 
@@ -128,7 +128,9 @@ def test_rest_of_a_snapshot_that_is_gone_is_discarded_once_and_the_increment_is_
     assert guids(appliance, COPY)[-1] not in before
     assert_complete(appliance)
     if made_again:
-        assert gone.partition("@")[2] in appliance.run("zfs", "list", "-H", "-t", "snapshot", "-o", "name", "tank/photos")  # fmt: skip
+        assert gone.partition("@")[2] in appliance.run(
+            "zfs", "list", "-H", "-t", "snapshot", "-o", "name", "tank/photos"
+        )
         appliance.run("zfs", "destroy", gone)  # no run has taken it, so none takes it away
     appliance.shell("date > /tank/photos/after; sync")
     job, said = run_now(visitor, task)

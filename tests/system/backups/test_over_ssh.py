@@ -1,5 +1,5 @@
-"""Backups to another computer over real ssh, to an unprivileged user with the rights that the page asks for. The other computer
-is this one by loopback: an sshd of its own, on a second pool."""
+"""Backups to another computer over real ssh, to an unprivileged user with the rights that the page asks for.
+The other computer is this one by loopback: an sshd of its own, on a second pool."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def remote(appliance: Machine, visitor: Visitor, photos: str) -> str:
 
 
 def add_computer(visitor: Visitor, there: Machine, host: str, port: int, host_key: str) -> str:
-    """The page of a computer: added, its host key confirmed with the password, and set up by the commands that it shows."""
+    """The page of a computer: added, its host key confirmed with the password, and set up by
+    the commands that it shows."""
     page_of_each = r"/backups/computers/[0-9a-f]{8}/"
     others = set(re.findall(page_of_each, visitor.get("/backups/computers/").text))
     answer = visitor.post("/backups/computers/new/", host=host, port=port, user=USER, root=ROOT)
@@ -114,7 +115,8 @@ def task(visitor: Visitor, photos: str, remote: str) -> str:
 
 
 def add_task(visitor: Visitor, key: str, remote: str, host: str, name: str = "photos") -> str:
-    """The address of a backup of tank/NAME to a computer, of which the page is given, once its first copy has been made."""
+    """The address of a backup of tank/NAME to a computer, of which the page is given, once its
+    first copy has been made."""
     place = f"computer-{remote.split('/')[-2]}"
     visitor.wait_until(f"/backups/of/{key}/new/", f"{host} (", timeout=90)
     review = visitor.post(f"/backups/of/{key}/new/", pool=place, name=name, **FORM)
@@ -149,9 +151,15 @@ def test_copies_are_out_of_use_and_ssh_was_never_root(appliance, task):
     for copy in COPIES.values():
         said = appliance.run("zfs", "get", "-H", "-p", "-o", "property,value", OFF, copy)
         assert dict(line.split("\t") for line in said.splitlines()) == {
-            "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off", "sharenfs": "off",
-            "larder:share": "-", "larder:backup": "-",
-        }  # fmt: skip
+            "mountpoint": "none",
+            "readonly": "on",
+            "setuid": "off",
+            "devices": "off",
+            "exec": "off",
+            "sharenfs": "off",
+            "larder:share": "-",
+            "larder:backup": "-",
+        }
         mark = appliance.run("zfs", "get", "-H", "-o", "value,source", "larder:copy-of", copy)
         assert "local" in mark and '"guid":' in mark
     assert "attic" not in appliance.run("zfs", "mount")
@@ -185,7 +193,8 @@ def test_interrupted_copy_goes_on_where_it_was(appliance, visitor, task):
 
 
 def test_computer_that_falls_silent_ends_the_run_and_a_later_one_goes_on(appliance, visitor, task):
-    """All that the other computer's user runs stands still, as where the whole computer hangs: only ssh can notice that."""
+    """All that the other computer's user runs stands still, as where the whole computer hangs:
+    only ssh can notice that."""
     # More than passes on a busy computer between the look and the signal.
     appliance.shell("head -c 150000000 /dev/urandom > /tank/photos/silent; sync; zpool sync tank")
     job = start_now(visitor, task)
@@ -194,8 +203,9 @@ def test_computer_that_falls_silent_ends_the_run_and_a_later_one_goes_on(applian
     try:
         said = visitor.ended(job)
         assert "The connection to 127.0.0.1 broke off" in said, said
-        # What it received is still open there, as after a link that was cut: the next run says so. But where the signal met
-        # the receiver while it waited for more, the kernel has ended it and kept what arrived: then the next run goes on.
+        # What it received is still open there, as after a link that was cut: the next run says so. But where
+        # the signal met the receiver while it waited for more, the kernel has ended it and kept what arrived:
+        # then the next run goes on.
         job, said = run_now(visitor, task)
         went_on = said.startswith("Done.")
         assert went_on or "is still receiving an earlier copy" in said, said
@@ -239,7 +249,8 @@ def test_copy_that_was_written_to_is_left_as_it_is(appliance, visitor, task):
     trip = COPIES["photos/trip 2019"]
     appliance.shell(
         f"zfs set -u readonly=off canmount=noauto mountpoint=/mnt/copy {trip}; zfs mount {trip};"
-        f" echo mine > /mnt/copy/mine; sync; zfs unmount {trip}; zfs inherit readonly {trip}; zfs inherit mountpoint {trip}"
+        f" echo mine > /mnt/copy/mine; sync; zfs unmount {trip}; zfs inherit readonly {trip}; zfs inherit "
+        f"mountpoint {trip}"
     )
     before = guids(appliance, trip)
     appliance.shell("date > /tank/elsewhere/five; sync")
@@ -257,7 +268,8 @@ def test_forged_commands_are_refused(appliance, task, words):
     key = appliance.shell("ls /var/lib/larder-ssh/*.key").strip()
     appliance.shell(f"install -m 600 {key} /root/stolen")
     said = appliance.shell(
-        f"ssh -F none -i /root/stolen -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -p {PORT}"
+        "ssh -F none -i /root/stolen -o BatchMode=yes -o StrictHostKeyChecking=no -o "
+        f"UserKnownHostsFile=/dev/null -p {PORT}"
         f" {USER}@127.0.0.1 '{words}' </dev/null 2>&1 && echo status=0 || echo status=$?"
     )
     assert "larder-peer: " in said and "status=64" in said, said
@@ -266,8 +278,13 @@ def test_forged_commands_are_refused(appliance, task, words):
 
 def test_rights_destroy_nothing(appliance, task):
     before = there(appliance)
-    for argv in (["zfs", "destroy", newest(appliance, COPY)], ["zfs", "destroy", "-r", COPY], ["zfs", "rollback", "-r", newest(appliance, COPY)],
-                 ["zfs", "rename", COPY, f"{ROOT}/x"], ["zfs", "set", "readonly=off", COPY]):  # fmt: skip
+    for argv in (
+        ["zfs", "destroy", newest(appliance, COPY)],
+        ["zfs", "destroy", "-r", COPY],
+        ["zfs", "rollback", "-r", newest(appliance, COPY)],
+        ["zfs", "rename", COPY, f"{ROOT}/x"],
+        ["zfs", "set", "readonly=off", COPY],
+    ):
         said = appliance.shell(f"runuser -u {USER} -- {' '.join(argv)} 2>&1 && echo status=0 || echo status=$?")
         assert "permission denied" in said and "status=0" not in said, said
     assert there(appliance) == before

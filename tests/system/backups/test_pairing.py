@@ -1,5 +1,5 @@
-"""Backups to another Larder, paired by the code that it shows. The other Larder is this one by loopback: the code goes from one
-of its pages to another, the offer through nginx, the copies through its own ssh server onto a second pool."""
+"""Backups to another Larder, paired by the code that it shows. The other Larder is this one by loopback: the code goes
+from one of its pages to another, the offer through nginx, the copies through its own ssh server onto a second pool."""
 
 from __future__ import annotations
 
@@ -143,7 +143,14 @@ def test_every_folder_arrives_at_the_paired_box(appliance, visitor, receiver, ta
 def test_paired_box_can_destroy_nothing(appliance, task):
     before = there(appliance)
     last = newest(appliance, COPY)
-    for words in (f"destroy {last}", f"destroy -r {COPY}", f"rollback -r {last}", f"rename {COPY} {ROOT}/x", f"set readonly=off {COPY}", f"receive -F {COPY}"):  # fmt: skip
+    for words in (
+        f"destroy {last}",
+        f"destroy -r {COPY}",
+        f"rollback -r {last}",
+        f"rename {COPY} {ROOT}/x",
+        f"set readonly=off {COPY}",
+        f"receive -F {COPY}",
+    ):
         stream = f"zfs send {newest(appliance, 'tank/photos')}" if "receive" in words else "true"
         said = appliance.shell(f"{stream} | runuser -u {USER} -- zfs {words} 2>&1 && echo status=0 || echo status=$?")
         assert "status=0" not in said, said
@@ -177,17 +184,22 @@ def test_copies_that_are_no_longer_kept_go_here_and_the_next_one_arrives(applian
         assert said.startswith("Done."), said
     before, others = guids(appliance, COPY), guids(appliance, COPIES["photos/secret"])
     assert len(before) >= 4 and len(others) >= 4
-    oldest = appliance.run("zfs", "list", "-H", "-d", "1", "-t", "snapshot", "-o", "name", "-s", "createtxg", COPY).split()[0]  # fmt: skip
+    oldest = appliance.run(
+        "zfs", "list", "-H", "-d", "1", "-t", "snapshot", "-o", "name", "-s", "createtxg", COPY
+    ).split()[0]
     appliance.run("zfs", "hold", "keep", oldest)
     review = visitor.post(f"{receiver}retention/", hourly=0, daily=1, weekly=0, monthly=0, days=7)
     assert "no longer kept, within minutes" in review.words
     assert visitor.ended(visitor.confirm(review)).startswith("Done.")
     wait_for(
         "only the newest copy and the one that is held to be there",
-        lambda: guids(appliance, COPY) == [before[0], before[-1]] and guids(appliance, COPIES["photos/secret"]) == others[-1:],
+        lambda: (
+            guids(appliance, COPY) == [before[0], before[-1]]
+            and guids(appliance, COPIES["photos/secret"]) == others[-1:]
+        ),
         timeout=900,
         every=5,
-    )  # fmt: skip
+    )
     appliance.shell("echo more > /tank/photos/more; sync; zpool sync tank")
     _job, said = run_now(visitor, task)
     assert said.startswith("Done."), said

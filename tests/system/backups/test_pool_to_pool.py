@@ -27,10 +27,12 @@ def make_photos(appliance: Machine, visitor: Visitor, size: int) -> str:
     appliance.run("zfs", "create", "-o", "sharenfs=on", "-o", 'larder:share={"smb":{"name":"photos"}}', "tank/photos")
     appliance.run("zfs", "create", "-o", "mountpoint=/tank/elsewhere", "tank/photos/trip 2019")
     appliance.shell(
-        f"echo '{PHRASE}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/secret"
+        f"echo '{PHRASE}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt "
+        "tank/photos/secret"
     )
     appliance.shell(
-        f"cd /tank; for d in photos elsewhere photos/secret; do head -c {size} /dev/urandom > $d/one; echo hello > $d/two;"
+        f"cd /tank; for d in photos elsewhere photos/secret; do head -c {size} /dev/urandom > $d/one; echo "
+        "hello > $d/two;"
         " ln -s one $d/link; setfattr -n user.note -v kept $d/two; chmod 640 $d/two; done; sync"
     )
     visitor.wait_until("/backups/", "tank/photos", "no backup", timeout=90)
@@ -105,7 +107,8 @@ def newest(appliance: Machine, dataset: str) -> str:
 
 
 def newest_moment(appliance: Machine, copy: str) -> str:
-    """What the newest snapshot of a copy is called, wherever in its tree that lies: the moment that a restore offers first."""
+    """What the newest snapshot of a copy is called, wherever in its tree that lies: the moment
+    that a restore offers first."""
     said = appliance.run("zfs", "list", "-H", "-r", "-t", "snapshot", "-o", "name", "-s", "creation", copy)
     return said.splitlines()[-1].partition("@")[2]
 
@@ -123,9 +126,16 @@ def test_copies_have_nothing_of_the_sources_properties(appliance, task):
         said = appliance.run("zfs", "get", "-H", "-p", "-o", "property,value,source", OFF, f"safe/backups/{name}")
         values = {line.split("\t")[0]: line.split("\t")[1] for line in said.splitlines()}
         assert values == {
-            "canmount": "off", "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off",
-            "sharenfs": "off", "larder:share": "-", "larder:backup": "-",
-        }  # fmt: skip
+            "canmount": "off",
+            "mountpoint": "none",
+            "readonly": "on",
+            "setuid": "off",
+            "devices": "off",
+            "exec": "off",
+            "sharenfs": "off",
+            "larder:share": "-",
+            "larder:backup": "-",
+        }
         assert "received" not in said
     assert "backups" not in appliance.run("zfs", "mount")
     assert "backups" not in appliance.run("exportfs", "-v")

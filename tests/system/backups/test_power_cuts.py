@@ -1,5 +1,5 @@
-"""The power goes in the middle of a backup, of a tested restore and of a restore: the box says what became of it, nothing
-that nobody owns is left, and the next one goes on. After any start, no copy is mounted or shared."""
+"""The power goes in the middle of a backup, of a tested restore and of a restore: the box says what became of it,
+nothing that nobody owns is left, and the next one goes on. After any start, no copy is mounted or shared."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def test_restore_that_is_cut_off_as_it_takes_its_place_is_there_or_not_at_all(ap
 
 
 def test_copy_of_a_folder_with_harmful_settings_is_out_of_use_after_a_restart(appliance, visitor, task):  # noqa: F811
-    """Its original was mounted elsewhere and shared by every way there is, and is gone: nothing else takes its place."""
+    """Its original was mounted elsewhere and shared by every way there is, and is gone:
+    nothing else takes its place."""
     evil, copy = "tank/photos/evil", f"{COPY}/evil"
     appliance.shell(
         f"zfs create {evil}; echo root::0:0::/:/bin/sh > /{evil}/passwd; chmod 4755 /{evil}/passwd; sync;"
@@ -134,7 +135,15 @@ def test_copy_of_a_folder_with_harmful_settings_is_out_of_use_after_a_restart(ap
         assert appliance.run("ls", "-A", "/mnt/evil", check=False) == ""
         if not again:  # the same once more, after everything that ZFS would mount and share is asked for
             appliance.shell("zfs mount -a || true; zfs share -a || true")
-    wanted = {"mounted": "no", "canmount": "off", "mountpoint": "none", "sharenfs": "off", "sharesmb": "off", "setuid": "off", "larder:share": "-"}  # fmt: skip
+    wanted = {
+        "mounted": "no",
+        "canmount": "off",
+        "mountpoint": "none",
+        "sharenfs": "off",
+        "sharesmb": "off",
+        "setuid": "off",
+        "larder:share": "-",
+    }
     found = appliance.run("zfs", "get", "-H", "-p", "-o", "property,value", ",".join(wanted), copy)
     assert dict(line.split("\t") for line in found.splitlines()) == wanted
     visitor.wait_until(task, "Back up now", timeout=240)

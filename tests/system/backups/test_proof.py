@@ -1,4 +1,5 @@
-"""Proof that a copy is good, on real ZFS: a restore as a test, the key of an encrypted copy, and what is half received."""
+"""Proof that a copy is good, on real ZFS: a restore as a test, the key of an encrypted copy,
+and what is half received."""
 
 from __future__ import annotations
 
@@ -139,8 +140,11 @@ def test_restore_that_is_killed_leaves_nothing_for_long(appliance, visitor, task
     before = everything(appliance)
     job = drill(visitor, task)
     found = wait_for(
-        "a part to be restored", lambda: re.findall(r"tank/drill-\w+/\d+\n", appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank")), timeout=120, every=0.1,
-    )  # fmt: skip
+        "a part to be restored",
+        lambda: re.findall(r"tank/drill-\w+/\d+\n", appliance.run("zfs", "list", "-H", "-o", "name", "-r", "tank")),
+        timeout=120,
+        every=0.1,
+    )
     assert found
     appliance.run("systemctl", "kill", "--signal=KILL", "larder-agent", check=False)
     said = visitor.ended(job)
@@ -159,7 +163,8 @@ def opens(appliance: Machine, copy: str, phrase: str) -> bool:
 
 
 def test_copies_open_with_the_new_passphrase_once_they_are_made_again(appliance, visitor, task):  # noqa: F811
-    """Also one below, whose original inherits its key. Nothing is written meanwhile: the new key alone has to travel."""
+    """Also one below, whose original inherits its key.
+    Nothing is written meanwhile: the new key alone has to travel."""
     secret, new = "tank/photos/secret", "another phrase for the attic"
     copied = {secret: f"{COPY}/secret", f"{secret}/inner": f"{COPY}/secret/inner"}
     appliance.shell(f"zfs create {secret}/inner; echo dear > /{secret}/inner/letter; sync")

@@ -1,5 +1,6 @@
-"""A disk is pulled out while an encrypted copy is being received on it. Nothing can end that receiver, and to let the pool go
-on would stop the whole kernel (openzfs/zfs#18394): the run says so and ends, the rest of the box works, and a restart helps."""
+"""A disk is pulled out while an encrypted copy is being received on it. Nothing can end that receiver, and to let
+the pool go on would stop the whole kernel (openzfs/zfs#18394): the run says so and ends, the rest of the box
+works, and a restart helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Promises of backups over random histories, on two real pools of files: nothing is lost, mixed up or copied wrongly."""
+"""Promises of backups over random histories, on two real pools of files: nothing is lost,
+mixed up or copied wrongly."""
 
 from __future__ import annotations
 

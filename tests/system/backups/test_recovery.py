@@ -1,4 +1,5 @@
-"""The box and its pool are lost; with a disk that has the backups, and the recovery phrase, a new box takes its place."""
+"""The box and its pool are lost; with a disk that has the backups, and the recovery phrase,
+a new box takes its place."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def make_box(appliance: Machine, visitor: Visitor) -> None:
     appliance.run("zfs", "create", "-o", "acltype=posix", "-o", "xattr=sa", "tank/photos")
     appliance.shell("chown root:larder-people /tank/photos; chmod 2770 /tank/photos")
     appliance.shell(
-        f"echo '{KEY}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt tank/photos/private; "
+        f"echo '{KEY}' | zfs create -o encryption=on -o keyformat=passphrase -o keylocation=prompt "
+        "tank/photos/private; "
         "zfs create tank/photos/private/inner; echo dear > /tank/photos/private/inner/letter.txt"
     )
     at = f"/folders/{key_of(appliance, 'tank/photos/private')}/key/"
@@ -106,7 +108,10 @@ def test_record_lies_on_both_pools_and_has_no_password_that_can_be_read(applianc
     # It is no folder: nothing lists it, nothing mounts it.
     assert ".larder-box" not in visitor.get("/folders/").words
     assert ".larder-box" not in appliance.run("cat", "/proc/mounts")
-    everything = appliance.shell("cat /var/lib/larder/*.sqlite3* /run/larder/inventory/*.sqlite3* | base64 -w0; journalctl -b --no-pager; ls -R /run/larder")  # fmt: skip
+    everything = appliance.shell(
+        "cat /var/lib/larder/*.sqlite3* /run/larder/inventory/*.sqlite3* | base64 -w0; journalctl -b "
+        "--no-pager; ls -R /run/larder"
+    )
     assert phrase not in everything and phrase.replace("-", "") not in everything
 
 
@@ -230,7 +235,9 @@ def test_new_box_serves_the_folder_out_of_the_copy_alone(lost, layer, phrase, tm
         assert said.startswith("Done."), said
         create_pool(machine, "-o", "ashift=12", "-m", "/tank", "tank", *disk_paths(machine, 2))
         visitor.wait_until("/folders/", "tank", timeout=90)
-        restored = visitor.ended(visitor.confirm(review(machine, visitor, "safe/backups/photos", parent="tank", name="photos")))  # fmt: skip
+        restored = visitor.ended(
+            visitor.confirm(review(machine, visitor, "safe/backups/photos", parent="tank", name="photos"))
+        )
         assert restored.startswith("Done."), restored
         assert machine.run("stat", "-c", "%U", "/tank/photos/holiday.txt").strip() == "anna"
         # Its own key came with the record, and opens what is restored, also at each start.

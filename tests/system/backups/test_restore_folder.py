@@ -1,5 +1,5 @@
-"""A whole folder comes back out of its copy, on real ZFS: beside the original, to its place, after a kill, and not at all
-where it is stopped."""
+"""A whole folder comes back out of its copy, on real ZFS: beside the original, to its place, after a kill, and not
+at all where it is stopped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A whole folder comes back from another computer over real ssh: after the folder was destroyed here, after a kill, and not
-with words that were forged. The other computer is this one by loopback, as in ``test_over_ssh.py``."""
+"""A whole folder comes back from another computer over real ssh: after the folder was destroyed here, after a kill, and
+not with words that were forged. The other computer is this one by loopback, as in ``test_over_ssh.py``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def ask_peer(appliance: Machine, words: str) -> str:
     key = appliance.shell("ls /var/lib/larder-ssh/*.key").strip()
     appliance.shell(f"install -m 600 {key} /root/stolen")
     return appliance.shell(
-        f"ssh -F none -i /root/stolen -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -p {PORT}"
+        "ssh -F none -i /root/stolen -o BatchMode=yes -o StrictHostKeyChecking=no -o "
+        f"UserKnownHostsFile=/dev/null -p {PORT}"
         f" {USER}@127.0.0.1 '{words}' </dev/null 2>/root/said | wc -c; cat /root/said"
     )
 
@@ -94,7 +95,9 @@ def test_only_a_snapshot_that_exists_is_sent_and_encrypted_ones_encrypted(applia
         appliance.shell(
             f"zfs send {newest(appliance, 'tank/photos')} | head -c 700000 | zfs receive -u -s safe/half || true"
         )
-        words = words.replace("OTHER", appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", "safe/half").strip())  # fmt: skip
+        words = words.replace(
+            "OTHER", appliance.run("zfs", "get", "-H", "-o", "value", "receive_resume_token", "safe/half").strip()
+        )
         appliance.run("zfs", "receive", "-A", "safe/half")
     given = words.replace("GUID", guids(appliance, COPY)[-1]).replace("SECRET", guids(appliance, f"{COPY}/secret")[-1])
     said = ask_peer(appliance, given)
@@ -119,8 +122,11 @@ def test_restore_that_was_killed_goes_on_where_it_was(appliance, visitor, remote
     assert "tank/photos is still there and stays as it is" in answer.words and "the limit" in answer.words
     job = visitor.confirm(answer)
     (stage,) = wait_for(
-        "the folder to receive into", lambda: re.findall(r"tank/restoring-\w+$", "\n".join(tree(appliance)), re.M), timeout=90, every=0.2
-    )  # fmt: skip
+        "the folder to receive into",
+        lambda: re.findall(r"tank/restoring-\w+$", "\n".join(tree(appliance)), re.M),
+        timeout=90,
+        every=0.2,
+    )
     wait_for("some of it to have arrived", lambda: used(appliance, stage) > 20_000_000, timeout=120, every=0.2)
     assert "larder-ssh" in appliance.shell("ps -o user:20= -C ssh")
     appliance.run("systemctl", "kill", "--signal=KILL", "larder-agent", check=False)

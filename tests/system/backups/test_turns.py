@@ -34,7 +34,9 @@ def set_up(appliance: Machine, visitor: Visitor, photos: str, pool: str) -> str:
 
 def hours(appliance: Machine, copy: str) -> list[tuple[str, int]]:
     """The guid of each snapshot of a copy and the hour since the epoch in which it was made, the oldest first."""
-    said = appliance.run("zfs", "list", "-H", "-p", "-t", "snapshot", "-d", "1", "-o", "guid,creation", "-s", "createtxg", copy)  # fmt: skip
+    said = appliance.run(
+        "zfs", "list", "-H", "-p", "-t", "snapshot", "-d", "1", "-o", "guid,creation", "-s", "createtxg", copy
+    )
     return [(guid, int(made) // 3600) for guid, made in (line.split("\t") for line in said.splitlines())]
 
 

@@ -1,7 +1,8 @@
-"""Backups between two boxes over a network of their own: to a paired Larder, and to a computer that has only ssh and ZFS.
+"""Backups between two boxes over a network of their own: to a paired Larder, and to a
+computer that has only ssh and ZFS.
 
-The loopback tests (``test_pairing.py``, ``test_over_ssh.py``) look at each rule; these show that nothing of it needs one box to be
-both sides, and what a cable that is pulled, or a box that loses its power, leaves on the other side.
+The loopback tests (``test_pairing.py``, ``test_over_ssh.py``) look at each rule; these show that nothing of it needs
+one box to be both sides, and what a cable that is pulled, or a box that loses its power, leaves on the other side.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def plug(machine: Machine, number: int, end: str) -> None:
     assert not said.strip(), said
 
     def port() -> str:
-        return next((one["ifname"] for one in json.loads(machine.run("ip", "-j", "link")) if one.get("address") == mac), "")  # fmt: skip
+        return next(
+            (one["ifname"] for one in json.loads(machine.run("ip", "-j", "link")) if one.get("address") == mac), ""
+        )
 
     wait_for("the port", port, timeout=60)
     machine.run("udevadm", "settle")

@@ -15,7 +15,22 @@ SIZE = 256
 # Operations a second: so few that the disk is the limit, not the processors or other load of the host.
 REQUESTS = 40
 AGREES = 0.10
-WORDS = ["fio", "--output-format=json", "--name=larder", "--thread", "--ioengine=psync", "--fallocate=none", "--randrepeat=0", "--refill_buffers", "--group_reporting", "--directory=/byhand", "--filename=data", "--rw=write", f"--bs={128 * 1024}", f"--size={SIZE * MIB}"]  # fmt: skip
+WORDS = [
+    "fio",
+    "--output-format=json",
+    "--name=larder",
+    "--thread",
+    "--ioengine=psync",
+    "--fallocate=none",
+    "--randrepeat=0",
+    "--refill_buffers",
+    "--group_reporting",
+    "--directory=/byhand",
+    "--filename=data",
+    "--rw=write",
+    f"--bs={128 * 1024}",
+    f"--size={SIZE * MIB}",
+]
 # Writes count once they are on the disks of the pool.
 SYNC = "date +%s.%N; zpool sync byhand; date +%s.%N"
 
@@ -37,7 +52,19 @@ def test_figure_agrees_with_the_same_command_run_by_hand(visitor, appliance):
         told = json.loads(visitor.get(f"{path}export/json/").text)
         by_larder = told["cases"][0]["median"]
         nothing_left(appliance, disk)
-        create_pool(appliance, "-o", "ashift=12", "-O", "compression=off", "-O", "atime=off", "-O", "primarycache=metadata", "byhand", disk)  # fmt: skip
+        create_pool(
+            appliance,
+            "-o",
+            "ashift=12",
+            "-O",
+            "compression=off",
+            "-O",
+            "atime=off",
+            "-O",
+            "primarycache=metadata",
+            "byhand",
+            disk,
+        )
         rates = []
         for _ in range(RUNS):
             appliance.run("rm", "-f", "/byhand/data")

@@ -1,5 +1,5 @@
-"""A shared folder measured from another computer: the script runs outside the appliance, over SMB and NFS. With it a setting
-of the box is tried: switched, put back, and kept across a restart."""
+"""A shared folder measured from another computer: the script runs outside the appliance, over SMB and NFS.
+With it a setting of the box is tried: switched, put back, and kept across a restart."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def argv_of(answer: Answer, appliance, forwarded, script: Path, protocol: str) -
     return [*argv, "--nfs-options", ways]
 
 
-def measure(visitor, appliance, shared, forwarded, script, protocol, *, size="16 MiB", slow="") -> tuple[str, Answer]:  # fmt: skip
+def measure(visitor, appliance, shared, forwarded, script, protocol, *, size="16 MiB", slow="") -> tuple[str, Answer]:
     """Run the script; what it said, and the page of the result."""
     page = new_code(visitor, shared, protocol, size)
     argv = argv_of(page, appliance, forwarded, script, protocol)
@@ -133,7 +133,8 @@ def test_stopped_script_removes_what_it_wrote(appliance, visitor, shared, forwar
     page = new_code(visitor, shared, "smb", "512 MiB")
     argv = argv_of(page, appliance, forwarded, script, "smb")
     environment = {**os.environ, "LARDER_PASSWORD": sharing.PASSWORD}
-    # Whoever runs the tests in the background may ignore SIGINT, and a child inherits that: with a handler here it does not.
+    # Whoever runs the tests in the background may ignore SIGINT, and a child inherits that: with
+    # a handler here it does not.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         running = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
@@ -162,7 +163,9 @@ def test_throttled_network_is_named(appliance, visitor, shared, forwarded, scrip
     """The queue of the box's port lets through less than everything else can do: what it sends, and so what is read."""
     wait_for("the port to be free", lambda: ended(appliance), timeout=120)
     port = appliance.shell("ip -o route get 10.0.2.2").split("dev ")[1].split()[0]
-    appliance.run("tc", "qdisc", "add", "dev", port, "root", "tbf", "rate", "8mbit", "burst", "64kb", "latency", "400ms")  # fmt: skip
+    appliance.run(
+        "tc", "qdisc", "add", "dev", port, "root", "tbf", "rate", "8mbit", "burst", "64kb", "latency", "400ms"
+    )
     try:
         said, page = measure(visitor, appliance, shared, forwarded, script, "smb")
     finally:

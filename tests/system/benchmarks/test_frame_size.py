@@ -1,8 +1,8 @@
-"""Larger frames between a real driver's port (QEMU's Intel 82574, e1000e) and a computer on the same cable: tried where they
-arrive there and back, and not where they do not.
+"""Larger frames between a real driver's port (QEMU's Intel 82574, e1000e) and a computer on the same cable: tried where
+they arrive there and back, and not where they do not.
 
-The other computer is a second port of the machine in a network namespace of its own; both hang on a hub of QEMU's, which carries
-frames of any size.
+The other computer is a second port of the machine in a network namespace of its own; both hang on a hub of QEMU's,
+which carries frames of any size.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def plug(appliance, driver: str) -> str:
     assert not said.strip(), said
 
     def find() -> str:
-        return next((one["ifname"] for one in json.loads(appliance.run("ip", "-j", "link")) if one.get("address") == address), "")  # fmt: skip
+        return next(
+            (one["ifname"] for one in json.loads(appliance.run("ip", "-j", "link")) if one.get("address") == address),
+            "",
+        )
 
     wait_for("the port", find, timeout=60)
     appliance.run("udevadm", "settle")
@@ -62,7 +65,8 @@ def plug(appliance, driver: str) -> str:
 
 @pytest.fixture(scope="module")
 def ports(appliance, visitor) -> Iterator[tuple[str, str]]:
-    """The port of the box, through which its way to other networks leads, and that of the computer, which is connected."""
+    """The port of the box, through which its way to other networks leads, and that of the
+    computer, which is connected."""
     sharing.make_pool(appliance, "tank", "photos")
     sharing.make_person(visitor, "anna")
     protocols.share(appliance, visitor, "tank/photos", smb={"name": "photos", "write": ["anna"]})

@@ -1,4 +1,5 @@
-"""Settings of a real driver's port (QEMU's Intel 82574, e1000e): tried, put back by the timer, kept for when it appears again."""
+"""Settings of a real driver's port (QEMU's Intel 82574, e1000e): tried, put back by the timer, kept
+for when it appears again."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def run_as_root(appliance, code: str, **words: object) -> str:
 
 def find_port(appliance) -> str:
     """The kernel's name of the port with the address; empty where there is none."""
-    return next((one["ifname"] for one in json.loads(appliance.run("ip", "-j", "link")) if one.get("address") == ADDRESS), "")  # fmt: skip
+    return next(
+        (one["ifname"] for one in json.loads(appliance.run("ip", "-j", "link")) if one.get("address") == ADDRESS), ""
+    )
 
 
 def plug(appliance) -> str:
@@ -55,7 +58,8 @@ def plug(appliance) -> str:
     appliance.run("udevadm", "settle")
     port = find_port(appliance)
     appliance.shell(
-        f"ip addr add {NETWORK}.15/24 dev {port}; ip link set {port} up; ip route replace default via {NETWORK}.2 dev {port}"
+        f"ip addr add {NETWORK}.15/24 dev {port}; ip link set {port} up; ip route replace default via "
+        f"{NETWORK}.2 dev {port}"
     )
     return port
 

@@ -36,8 +36,17 @@ def test_partitions_and_data_settings_give_figures(visitor, appliance):
     assert "partitions of" in said.words
     said = complete(
         visitor,
-        review(visitor, "compression", disks, layouts=["mirror"], compressions=["off", "lz4"], dedups=["False", "True"], compressible=33, repeats=1),
-    )  # fmt: skip
+        review(
+            visitor,
+            "compression",
+            disks,
+            layouts=["mirror"],
+            compressions=["off", "lz4"],
+            dedups=["False", "True"],
+            compressible=33,
+            repeats=1,
+        ),
+    )
     assert said.text.count('class="measured"') == 4
     nothing_left(appliance, *disks)
 
@@ -46,7 +55,8 @@ def test_sample_shows_compression_and_dedup_and_keeps_the_files(visitor, applian
     *disks, own = disk_paths(appliance, 1, 2, 3)
     create_pool(appliance, "-f", "tank", own)
     appliance.shell(
-        "for at in $(seq 120); do (head -c 512K /dev/urandom; head -c 512K /dev/zero) > /tank/$at; done; zpool sync tank"
+        "for at in $(seq 120); do (head -c 512K /dev/urandom; head -c 512K /dev/zero) > /tank/$at; done; "
+        "zpool sync tank"
     )
     appliance.shell("cd /tank && sha256sum * > /root/sum")
     visitor.wait_until("/pools/", "tank")
@@ -272,7 +282,9 @@ def test_network_is_tested_to_a_computer_with_iperf3(visitor, appliance):
         appliance.run("systemctl", "stop", "peer")
     assert "Sending over the network" in said.words
     # Nobody listens any more: the case fails and says why.
-    page = ended(visitor, begin(visitor, review(visitor, "network", [], peer="127.0.0.1", workloads=["net-send"], repeats=1)))  # fmt: skip
+    page = ended(
+        visitor, begin(visitor, review(visitor, "network", [], peer="127.0.0.1", workloads=["net-send"], repeats=1))
+    )
     assert "Does iperf3 -s run on the other computer" in page.words
 
 
@@ -283,6 +295,8 @@ def test_volumes_and_bonnie_give_figures(visitor, appliance):
     assert said.text.count('class="measured"') == 6
     assert re.search(r"Volume blocks .* 64 KiB [0-9.]+ MB/s", said.words), said.words
     nothing_left(appliance, *disks)
-    said = complete(visitor, review(visitor, "ashift", disks, layouts=["mirror"], workloads=["bonnie"], size="128 MiB", repeats=1))  # fmt: skip
+    said = complete(
+        visitor, review(visitor, "ashift", disks, layouts=["mirror"], workloads=["bonnie"], size="128 MiB", repeats=1)
+    )
     assert "As bonnie++ says it" in said.words
     nothing_left(appliance, *disks)

@@ -1,5 +1,5 @@
-"""Import of files from another NAS by rsync over real ssh. The other NAS is this box by loopback: an sshd of its own, and a tree
-with everything that other boxes have in theirs."""
+"""Import of files from another NAS by rsync over real ssh. The other NAS is this box by loopback: an sshd of its own,
+and a tree with everything that other boxes have in theirs."""
 
 from __future__ import annotations
 
@@ -77,9 +77,15 @@ def page(appliance: Machine, visitor: Visitor, source: str) -> str:
         "/imports/new/ssh/",
         {
             "csrfmiddlewaretoken": visitor.get("/imports/new/ssh/").hidden()["csrfmiddlewaretoken"],
-            "host": "127.0.0.1", "port": PORT, "user": USER, "path": SOURCE, "folder": source, "existing": "none", "owners": f"{USER}=anna",
+            "host": "127.0.0.1",
+            "port": PORT,
+            "user": USER,
+            "path": SOURCE,
+            "folder": source,
+            "existing": "none",
+            "owners": f"{USER}=anna",
         },
-    )  # fmt: skip
+    )
     found = re.search(r"/jobs/([0-9a-f-]{36})/", answer.url)
     assert found, answer.words
     assert visitor.ended(found[1]).startswith("Done.")
@@ -163,8 +169,10 @@ def test_report_says_what_was_left_out_and_is_readable_to_root_alone(appliance, 
 
 
 def test_comparison_finds_a_file_that_differs_and_keeps_it(appliance, visitor, imported):
-    appliance.shell("touch -r /tank/old/big /root/when; printf Z | dd of=/tank/old/big bs=1 seek=9 conv=notrunc 2>/dev/null;"
-                    " touch -r /root/when /tank/old/big; echo mine > /tank/old/mine")  # fmt: skip
+    appliance.shell(
+        "touch -r /tank/old/big /root/when; printf Z | dd of=/tank/old/big bs=1 seek=9 conv=notrunc 2>/dev/null;"
+        " touch -r /root/when /tank/old/big; echo mine > /tank/old/mine"
+    )
     before = appliance.run("sha256sum", "/tank/old/big")
     said = visitor.ended(start(visitor, imported))
     assert "1 not as on 127.0.0.1" in said, said

@@ -143,8 +143,16 @@ def test_unlock_while_its_folder_is_swapped_for_a_link_mounts_nowhere_else(appli
         visitor.wait_until("/folders/", "Unlock everything", timeout=120)
         appliance.shell("rm -f /tmp/link-swaps")
         appliance.run(
-            "systemd-run", "-q", "--unit=link-swap", "-p", "User=anna", "-p", "Group=larder-people", "python3", "/tmp/link-swap.py"
-        )  # fmt: skip
+            "systemd-run",
+            "-q",
+            "--unit=link-swap",
+            "-p",
+            "User=anna",
+            "-p",
+            "Group=larder-people",
+            "python3",
+            "/tmp/link-swap.py",
+        )
         try:
             wait_for("the swapping", lambda: int(appliance.run("cat", "/tmp/link-swaps", check=False) or 0) > 0)
             job = visitor.confirm(visitor.get("/folders/unlock-all/"), secret=WORDS)

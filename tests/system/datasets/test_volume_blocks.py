@@ -1,4 +1,5 @@
-"""What a volume of each block size takes of a pool, and what small writes into it make the disks write: as the page says."""
+"""What a volume of each block size takes of a pool, and what small writes into it make the
+disks write: as the page says."""
 
 from __future__ import annotations
 
@@ -15,14 +16,19 @@ from tests.visitor import create_pool, disk_paths
 STATE = "new"
 MIB = 2**20
 SIZE, WRITES, ROUNDS = 128 * MIB, 256, 4
-# Used is counted after the volume was filled, with the few hundred KiB that it has of its own. The counters of the disks
-# also see labels and space maps, and the pointers are shared by more or fewer writes of a transaction group. What is said of small
-# writes was measured on a mirror; on raidz the larger blocks take a little less in proportion.
+# Used is counted after the volume was filled, with the few hundred KiB that it has of its own. The counters of the
+# disks also see labels and space maps, and the pointers are shared by more or fewer writes of a transaction group. What
+# is said of small writes was measured on a mirror; on raidz the larger blocks take a little less in proportion.
 ROOM_WITHIN, WRITTEN_WITHIN = 0.01, {"mirror": 0.15, "raidz1": 0.3, "raidz2": 0.3}
-POOLS = {"mirror": (2, BLOCKS), "raidz1": (3, (4 * KIB, 8 * KIB, 16 * KIB, 128 * KIB)), "raidz2": (5, (4 * KIB, 16 * KIB, 128 * KIB))}  # fmt: skip
+POOLS = {
+    "mirror": (2, BLOCKS),
+    "raidz1": (3, (4 * KIB, 8 * KIB, 16 * KIB, 128 * KIB)),
+    "raidz2": (5, (4 * KIB, 16 * KIB, 128 * KIB)),
+}
 
-# Fills a volume of each block size, then writes 4 KiB at places that are the same for all sizes; one command for a pool,
-# because each way into the machine is slow. What reaches the disks is read from their own counters, in sectors of 512 bytes.
+# Fills a volume of each block size, then writes 4 KiB at places that are the same for all sizes; one command
+# for a pool, because each way into the machine is slow. What reaches the disks is read from their own
+# counters, in sectors of 512 bytes.
 MEASURE = r"""
 import json, mmap, os, random, subprocess, sys, time
 case = json.load(sys.stdin)
@@ -82,7 +88,19 @@ def measured(request, appliance) -> dict[int, tuple[BlockCost, dict[str, Any]]]:
     width, blocks = POOLS[request.param]
     disks = disk_paths(appliance, *range(1, width + 1))
     case = {"disks": disks, "blocks": blocks, "size": SIZE, "writes": WRITES, "rounds": ROUNDS}
-    create_pool(appliance, "-f", "-o", "ashift=12", "-O", "mountpoint=none", "-O", "compression=lz4", "blocks", request.param, *disks)  # fmt: skip
+    create_pool(
+        appliance,
+        "-f",
+        "-o",
+        "ashift=12",
+        "-O",
+        "mountpoint=none",
+        "-O",
+        "compression=lz4",
+        "blocks",
+        request.param,
+        *disks,
+    )
     try:
         told = json.loads(appliance.run("python3", "-c", MEASURE, given=json.dumps(case), timeout=1500))
     finally:
@@ -92,7 +110,8 @@ def measured(request, appliance) -> dict[int, tuple[BlockCost, dict[str, Any]]]:
     for found in told["found"]:
         per_write = found["written"] / WRITES / ROUNDS / KIB
         print(
-            f"{request.param}: {found['block'] // KIB} KiB: {found['used'] / SIZE:.4f} of room, {per_write:.1f} KiB a write"
+            f"{request.param}: {found['block'] // KIB} KiB: {found['used'] / SIZE:.4f} of room, "
+            f"{per_write:.1f} KiB a write"
         )
     return {found["block"]: (costs[found["block"]], found) for found in told["found"]}
 

@@ -1,7 +1,8 @@
-"""Burn-in of real (virtual) disks of a few hundred MB: clean ones pass, bad ones are refused, and nothing stops it for good.
+"""Burn-in of real (virtual) disks of a few hundred MB: clean ones pass, bad ones are refused,
+and nothing stops it for good.
 
-A virtual SCSI disk supports no self-tests and tells no counts, so these are of writing and reading back; the last one is of
-the self-tests of a virtual ATA disk.
+A virtual SCSI disk supports no self-tests and tells no counts, so these are of writing and reading back; the last one
+is of the self-tests of a virtual ATA disk.
 """
 
 from __future__ import annotations

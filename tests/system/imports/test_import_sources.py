@@ -1,5 +1,5 @@
-"""Import of files from an SMB share, an NFS export and an rsync service. The other NAS is this box by loopback, with servers of its own
-that the test starts, stops in the middle, and lets hang."""
+"""Import of files from an SMB share, an NFS export and an rsync service. The other NAS is this box by loopback, with
+servers of its own that the test starts, stops in the middle, and lets hang."""
 
 from __future__ import annotations
 
@@ -32,7 +32,20 @@ cp -a {HOME}/photos {HOME}/odd; cd {HOME}/odd
 printf n > "$(printf 'new\\nline')"; printf n > "$(printf '\\377\\376')"; printf l > "$(head -c 255 /dev/zero | tr '\\0' l)"; mkfifo fifo
 chown -hR {USER}: {HOME}; chmod 4755 {HOME}/*/suid; chmod 755 {HOME}
 """
-PLAIN = ["-dash", ".hidden", ".hidden/file", "a", "a/b", "a/b/secret", "a/hard", "a/one", "big", "sparse", "suid", "Übung & (100 %)"]  # fmt: skip
+PLAIN = [
+    "-dash",
+    ".hidden",
+    ".hidden/file",
+    "a",
+    "a/b",
+    "a/b/secret",
+    "a/hard",
+    "a/one",
+    "big",
+    "sparse",
+    "suid",
+    "Übung & (100 %)",
+]
 ODD = ["l" * 255, "new\nline", "\udcff\udcfe"]
 SMB_CONF = f"""[global]
    server role = standalone
@@ -68,7 +81,8 @@ uid = root
    path = {HOME}/odd
    fake super = no
 """
-# In a file: whatever is exported by command alone goes with the next `exportfs -r`, which the box does for shares of its own.
+# In a file: whatever is exported by command alone goes with the next `exportfs -r`, which the box
+# does for shares of its own.
 EXPORT = f'"{HOME}/odd" 127.0.0.1(ro,no_root_squash,no_subtree_check)\n'
 MOUNTS = "cat /proc/[0-9]*/mountinfo 2>/dev/null | grep -E ' - (cifs|smb3|nfs|nfs4) ' || true"
 START_SMB = "smbd -D --configfile=/root/nas/smb.conf"
@@ -126,7 +140,9 @@ def listens(appliance: Machine, port: int) -> bool:
     return bool(appliance.shell(f"ss -Hltn 'sport = :{port}'").strip())
 
 
-def set_up(appliance: Machine, visitor: Visitor, kind: str, folder: str, *, password: str = SECRET, **fields: object) -> str:  # fmt: skip
+def set_up(
+    appliance: Machine, visitor: Visitor, kind: str, folder: str, *, password: str = SECRET, **fields: object
+) -> str:
     """The page of an import into a new folder, set up by its form and its review."""
     appliance.run("zfs", "create", f"tank/{folder}")
     form = f"/imports/new/{kind}/"
@@ -151,7 +167,9 @@ def set_up(appliance: Machine, visitor: Visitor, kind: str, folder: str, *, pass
 
 def ask_now(visitor: Visitor, page: str) -> str:
     """How counting ended."""
-    return visitor.ended(job_in(visitor.send(f"{page}test/", {"csrfmiddlewaretoken": visitor.get(page).hidden()["csrfmiddlewaretoken"]})))  # fmt: skip
+    return visitor.ended(
+        job_in(visitor.send(f"{page}test/", {"csrfmiddlewaretoken": visitor.get(page).hidden()["csrfmiddlewaretoken"]}))
+    )
 
 
 def start(visitor: Visitor, page: str) -> str:

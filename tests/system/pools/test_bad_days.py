@@ -1,4 +1,5 @@
-"""Bad days: two who confirm at once, a disk a little too small, a second failure while rebuilding, a stopped pool, a full one."""
+"""Bad days: two who confirm at once, a disk a little too small, a second failure while rebuilding, a
+stopped pool, a full one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ from tests.system.shapes import LONG, by_id, chosen, done, guid_of, page_of, sta
 from tests.visitor import Visitor, create_pool, disk_paths
 
 TB = 10**12
-ASK = "import sys, json; from appliance import agent_client as client\ntry:\n    print(json.dumps(list(client.stream_replies(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
+ASK = (
+    "import sys, json; from appliance import agent_client as client\ntry:\n    "
+    "print(json.dumps(list(client.stream_replies(json.load(sys.stdin)))))\nexcept Exception as error:\n    "
+    "print(json.dumps(str(error)))"
+)
 SUSPEND_SCANS = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
 
 
@@ -23,7 +28,10 @@ SUSPEND_SCANS = "/sys/module/zfs/parameters/zfs_scan_suspend_progress"
 def tank(appliance, visitor) -> str:
     """A raidz2 of bays 1 to 4 with a file; the address of its page."""
     create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=128 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/tank/photo bs=1M count=128 status=none; sha256sum /tank/photo > /root/sum; "
+        "zpool sync tank"
+    )
     path = page_of(appliance, "tank")
     visitor.wait_until(path, "raidz2 of 4", timeout=LONG)
     return path
@@ -33,7 +41,10 @@ def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
     other = Visitor(appliance)
     other.sign_in()
     fifth, sixth = disk_paths(appliance, 5, 6)
-    reviews = [(visitor, visitor.get(chosen(f"{tank}add/spare/", fifth))), (other, other.get(chosen(f"{tank}add/spare/", sixth)))]  # fmt: skip
+    reviews = [
+        (visitor, visitor.get(chosen(f"{tank}add/spare/", fifth))),
+        (other, other.get(chosen(f"{tank}add/spare/", sixth))),
+    ]
     assert [review.status for _who, review in reviews] == [200, 200]
     with ThreadPoolExecutor() as both:
         answers = list(
@@ -51,7 +62,9 @@ def test_of_two_plans_confirmed_at_once_one_is_done(appliance, visitor, tank):
 
 
 def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much(appliance, visitor, tank):
-    needed = next(int(node["rep_dev_size"]) for node in shapes.nodes(status(appliance, "tank")) if node["vdev_type"] == "disk")  # fmt: skip
+    needed = next(
+        int(node["rep_dev_size"]) for node in shapes.nodes(status(appliance, "tank")) if node["vdev_type"] == "disk"
+    )
     appliance.insert("short", needed - 8 * 2**20, serial="LARDER-SHORT")
     visitor.wait_until("/disks/", "LARDER-SHORT", timeout=120)
     path = by_id(appliance, "LARDER-SHORT")
@@ -70,7 +83,12 @@ def test_the_agent_itself_refuses_a_disk_a_little_too_small_and_says_by_how_much
 def test_a_second_failure_while_rebuilding_is_told_and_survived(appliance, visitor, tank):
     appliance.run("sh", "-c", f"echo 1 > {SUSPEND_SCANS}")
     try:
-        case = shapes.press(visitor, visitor.get(f"{tank}replace/"), f"{tank}replace/", vdev=guid_of(appliance, "tank", appliance.disks[0].serial)).url  # fmt: skip
+        case = shapes.press(
+            visitor,
+            visitor.get(f"{tank}replace/"),
+            f"{tank}replace/",
+            vdev=guid_of(appliance, "tank", appliance.disks[0].serial),
+        ).url
         path = case[case.index("/pools/") :]
         shapes.press(visitor, visitor.get(path), f"{path}offline/")
         visitor.wait_until(path, "Pull out bay 1", timeout=LONG)
@@ -96,7 +114,9 @@ def test_a_new_disk_that_vanishes_while_it_is_being_rebuilt_loses_nothing_and_th
     new = next(bay for bay in (6, 5, 1) if appliance.disks[bay - 1].serial not in shapes.names(appliance, "tank"))
     appliance.run("sh", "-c", f"echo 1 > {SUSPEND_SCANS}")
     try:
-        case = shapes.press(visitor, visitor.get(f"{tank}replace/"), f"{tank}replace/", vdev=guid_of(appliance, "tank", old)).url  # fmt: skip
+        case = shapes.press(
+            visitor, visitor.get(f"{tank}replace/"), f"{tank}replace/", vdev=guid_of(appliance, "tank", old)
+        ).url
         path = case[case.index("/pools/") :]
         shapes.press(visitor, visitor.get(path), f"{path}offline/")
         visitor.wait_until(path, "Pull out bay 3", timeout=LONG)
@@ -126,7 +146,10 @@ def test_a_pool_that_stopped_says_what_to_do_and_starts_again(appliance, visitor
     visitor.wait_until(path, "pond is healthy", timeout=LONG)
     appliance.pull(6)
     # Something has to be written before ZFS notices; it waits until the pool goes on.
-    appliance.shell("(dd if=/dev/urandom of=/pond/late bs=1M count=4 conv=fsync >/dev/null 2>&1 &) ; (zpool sync pond >/dev/null 2>&1 &) ; true")  # fmt: skip
+    appliance.shell(
+        "(dd if=/dev/urandom of=/pond/late bs=1M count=4 conv=fsync >/dev/null 2>&1 &) ; (zpool sync pond "
+        ">/dev/null 2>&1 &) ; true"
+    )
     visitor.wait_until(path, "pond has stopped", "Put the missing disks back", appliance.disks[5].serial, timeout=LONG)
     guid = path.split("/")[2]
     refused = visitor.get(f"{path}vdev/{guid}/clear/")
@@ -147,7 +170,10 @@ def test_a_full_pool_says_so_refuses_with_a_sentence_and_has_room_again_after_a_
     visitor.wait_until("/disks/", "LARDER-DROP", "LARDER-MORE", timeout=120)
     create_pool(appliance, "-o", "ashift=12", "drop", by_id(appliance, "LARDER-DROP"))
     path = page_of(appliance, "drop")
-    full = appliance.shell("dd if=/dev/urandom of=/drop/films bs=1M 2>&1 || true; zpool sync drop; sha256sum /drop/films > /root/drop.sum", timeout=300)  # fmt: skip
+    full = appliance.shell(
+        "dd if=/dev/urandom of=/drop/films bs=1M 2>&1 || true; zpool sync drop; sha256sum /drop/films > /root/drop.sum",
+        timeout=300,
+    )
     assert "No space left" in full, full
     visitor.wait_until(path, "drop is full.", "nothing more can be written", "or add disks", timeout=120)
     assert "drop is full." in visitor.get("/").words

@@ -79,7 +79,16 @@ def test_import_waits_while_its_disk_is_taken_by_another_job(visitor, appliance)
     appliance.run("zpool", "export", "attic")
     moving.look(visitor, "attic")
     appliance.put("/root/hold.py", HOLD)
-    appliance.run("systemd-run", "--unit=larder-held", "-p", "WorkingDirectory=/opt/larder/app", PYTHON, "-I", "/root/hold.py", disk)  # fmt: skip
+    appliance.run(
+        "systemd-run",
+        "--unit=larder-held",
+        "-p",
+        "WorkingDirectory=/opt/larder/app",
+        PYTHON,
+        "-I",
+        "/root/hold.py",
+        disk,
+    )
     try:
         appliance.shell("for at in $(seq 60); do [ -e /run/larder-held ] && exit 0; sleep 0.5; done; exit 1")
         job = visitor.confirm(moving.review_import(visitor, guid))

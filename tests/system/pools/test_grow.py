@@ -20,7 +20,10 @@ def available(appliance, pool: str) -> int:
 def tank(appliance, visitor) -> str:
     """A raidz1 of bays 1 to 3 with a file; the address of its page."""
     create_pool(appliance, "-o", "ashift=12", "tank", "raidz1", *disk_paths(appliance, 1, 2, 3))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; "
+        "zpool sync tank"
+    )
     path = page_of(appliance, "tank")
     visitor.wait_until(path, "raidz1 of 3", timeout=LONG)
     return path
@@ -94,7 +97,10 @@ def test_a_mirror_is_emptied_and_leaves(appliance, visitor):
     paths = disk_paths(appliance, 1, 2, 3, 4)
     blank(appliance, *paths)
     create_pool(appliance, "-f", "-o", "ashift=12", "pair", "mirror", *paths[:2], "mirror", *paths[2:])
-    appliance.shell("dd if=/dev/urandom of=/pair/photo bs=1M count=64 status=none; sha256sum /pair/photo > /root/sum; zpool sync pair")  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/pair/photo bs=1M count=64 status=none; sha256sum /pair/photo > /root/sum; "
+        "zpool sync pair"
+    )
     path = page_of(appliance, "pair")
     visitor.wait_until(path, "2 × mirror of 2", timeout=LONG)
     done(visitor, f"{path}vdev/{guid_of(appliance, 'pair', 'mirror-1')}/remove/")
@@ -108,7 +114,9 @@ def test_larger_disks_are_used_whole_once_both_are_larger(appliance, visitor):
     for name, size in (("little1", 8), ("little2", 8), ("large1", 64), ("large2", 64)):
         appliance.insert(name, size * GIB, serial=f"LARDER-{name.upper()}")
     visitor.wait_until("/disks/", "LARDER-LITTLE1", "LARDER-LARGE2", timeout=120)
-    little1, little2, large1, large2 = (by_id(appliance, f"LARDER-{name}") for name in ("LITTLE1", "LITTLE2", "LARGE1", "LARGE2"))  # fmt: skip
+    little1, little2, large1, large2 = (
+        by_id(appliance, f"LARDER-{name}") for name in ("LITTLE1", "LITTLE2", "LARGE1", "LARGE2")
+    )
     create_pool(appliance, "-o", "ashift=12", "grown", "mirror", little1, little2)
     path = page_of(appliance, "grown")
     run_zpool(appliance, "replace", "-w", "grown", little1, large1)

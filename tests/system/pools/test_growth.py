@@ -119,13 +119,24 @@ def random_cases() -> list[dict[str, Any]]:
                 count = dice.randint(1, 2) if way == "group" or layout == "mirror" else 1
                 groups = [[dice.randint(1 * TB, 6 * TB) for _disk in range(width)] for _group in range(count)]
                 size = 12 * TB if way == "replace" else dice.randint(6 * TB, 12 * TB)
-                cases.append({"layout": layout, "ashift": ashift, "groups": groups, "way": way, "size": size, "part": partition_bytes(size), "width": width, "times": dice.randint(1, 2)})  # fmt: skip
+                cases.append(
+                    {
+                        "layout": layout,
+                        "ashift": ashift,
+                        "groups": groups,
+                        "way": way,
+                        "size": size,
+                        "part": partition_bytes(size),
+                        "width": width,
+                        "times": dice.randint(1, 2),
+                    }
+                )
     return cases
 
 
 def second_pools() -> list[dict[str, Any]]:
-    """A pool of each layout, and the disks of a second one: unequal ones that are in the box, or equal ones to be bought.
-    Each file of it is as large as the partition of its disk."""
+    """A pool of each layout, and the disks of a second one: unequal ones that are in the box, or equal ones to be
+    bought. Each file of it is as large as the partition of its disk."""
     dice = random.Random(SEED)
     cases: list[dict[str, Any]] = []
     for layout, least in LAYOUTS.items():
@@ -135,7 +146,17 @@ def second_pools() -> list[dict[str, Any]]:
             free = [dice.randint(2 * TB, 12 * TB) for _disk in range(width)] if in_box else []
             parts = [partition_bytes(disk) for disk in free or [size] * width]
             groups = [[dice.randint(1 * TB, 6 * TB) for _disk in range(width)]]
-            cases.append({"layout": layout, "ashift": 12, "groups": groups, "way": "pool", "size": size, "free": free, "parts": parts})  # fmt: skip
+            cases.append(
+                {
+                    "layout": layout,
+                    "ashift": 12,
+                    "groups": groups,
+                    "way": "pool",
+                    "size": size,
+                    "free": free,
+                    "parts": parts,
+                }
+            )
     return cases
 
 
@@ -240,9 +261,12 @@ def test_the_page_of_a_raidz_says_what_an_expansion_gives(appliance, visitor):
     # What is no file is not rewritten.
     wait_for(
         "a twelfth given back",
-        lambda: used - int(appliance.run("zfs", "get", "-Hp", "-o", "value", "used", "tank")) == pytest.approx(given_back, rel=0.1),
+        lambda: (
+            used - int(appliance.run("zfs", "get", "-Hp", "-o", "value", "used", "tank"))
+            == pytest.approx(given_back, rel=0.1)
+        ),
         timeout=120,
-    )  # fmt: skip
+    )
     appliance.run("zpool", "destroy", "tank")
 
 
@@ -345,8 +369,10 @@ def test_cleaning_up_frees_what_its_page_says(appliance, visitor):
     except MachineError as error:
         raise AssertionError(f"said {gain}, freed {available(appliance, 'tank') - before}") from error
     wait_for(
-        "nothing to be freed any more", lambda: appliance.run("zpool", "get", "-Hp", "-o", "value", "freeing", "tank").strip() == "0", timeout=120
-    )  # fmt: skip
+        "nothing to be freed any more",
+        lambda: appliance.run("zpool", "get", "-Hp", "-o", "value", "freeing", "tank").strip() == "0",
+        timeout=120,
+    )
     assert is_freed()
     snapshots = appliance.run("zfs", "list", "-H", "-r", "-t", "snapshot", "-o", "name", "tank").split()
     assert snapshots == ["tank/tax@kept"]
@@ -358,7 +384,9 @@ def test_a_plan_is_followed_until_both_disks_of_a_mirror_are_larger(appliance, v
     for name, size in (("least1", 8), ("least2", 8), ("most1", 32), ("most2", 32)):
         appliance.insert(name, size * GIB, serial=f"LARDER-{name.upper()}")
     visitor.wait_until("/disks/", "LARDER-LEAST1", "LARDER-MOST2", timeout=120)
-    small1, small2, large1, large2 = (by_id(appliance, f"LARDER-{name}") for name in ("LEAST1", "LEAST2", "MOST1", "MOST2"))  # fmt: skip
+    small1, small2, large1, large2 = (
+        by_id(appliance, f"LARDER-{name}") for name in ("LEAST1", "LEAST2", "MOST1", "MOST2")
+    )
     create_pool(appliance, "-o", "ashift=12", "pair", "mirror", small1, small2)
     path = page_of(appliance, "pair")
     visitor.wait_until(path, "mirror of 2", timeout=LONG)

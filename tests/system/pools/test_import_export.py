@@ -173,7 +173,8 @@ def test_a_damaged_pool_is_brought_in_at_the_moment_before(visitor, appliance, d
 
 
 def hurt_at_rest(appliance, disk: str) -> str:
-    """Exported at rest, its newest state was overwritten: the one before it is older than plain ``-F`` goes; its guid."""
+    """Exported at rest, its newest state was overwritten: the one before it is older than
+    plain ``-F`` goes; its guid."""
     appliance.run("zpool", "sync", "hurt")
     for number in range(4):
         appliance.put(f"/hurt/later{number}.txt", "later\n")

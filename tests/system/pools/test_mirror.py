@@ -71,7 +71,11 @@ def test_errors_are_explained_and_cleared(appliance, visitor, pair):
     said = shapes.change(visitor, review)
     assert said.startswith("Done."), said
     resilvered(appliance)
-    wait_for("no errors", lambda: not any(node["checksum_errors"] for node in shapes.nodes(status(appliance, "pond"))), timeout=120)  # fmt: skip
+    wait_for(
+        "no errors",
+        lambda: not any(node["checksum_errors"] for node in shapes.nodes(status(appliance, "pond"))),
+        timeout=120,
+    )
     visitor.wait_until(pair, without=("returned other data than was written",), timeout=120)
 
 

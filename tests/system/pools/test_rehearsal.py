@@ -1,6 +1,8 @@
-"""A rebuild is rehearsed on an empty pool: its time agrees with a real one later, and nothing is left of what was interrupted.
+"""A rebuild is rehearsed on an empty pool: its time agrees with a real one later, and nothing is
+left of what was interrupted.
 
-The disks have 512 MB and are made slow while they are rebuilt, so that a rebuild takes more than the minute that an estimate asks for.
+The disks have 512 MB and are made slow while they are rebuilt, so that a rebuild takes more than the
+minute that an estimate asks for.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ def scan_seconds(appliance: Machine, pool: str) -> int:
 
 
 def end_interrupted(appliance: Machine, visitor: Visitor, path: str) -> None:
-    """The page of the pool offers the end of what was interrupted, and no other rehearsal; after it all is as before."""
+    """The page of the pool offers the end of what was interrupted, and no other rehearsal;
+    after it all is as before."""
     page = visitor.wait_until(path, "A rehearsal of a rebuild was interrupted", timeout=LONG)
     assert review(appliance, visitor, path, "twin", "twinb").status == 409
     done = visitor.confirm(visitor.get(shapes.link(page, "end/rehearsal/")))
@@ -125,10 +128,18 @@ def test_rehearsal_whose_power_was_cut_is_told_and_cleaned_up(appliance, visitor
 def test_stopped_rebuild_leaves_the_pool_redundant_and_empty(appliance, visitor, twin):
     job = started(appliance, visitor, twin, "offline")
     with slowed(appliance, "twinb"):
-        wait_for("the rebuild to run", lambda: status(appliance, "twin").get("scan_stats", {}).get("state") == "SCANNING", timeout=LONG)  # fmt: skip
+        wait_for(
+            "the rebuild to run",
+            lambda: status(appliance, "twin").get("scan_stats", {}).get("state") == "SCANNING",
+            timeout=LONG,
+        )
         page = visitor.get(f"/jobs/{job}/")
         visitor.send(f"/jobs/{job}/stop/", {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"]})
-        wait_for("the test data to go", lambda: "larder-rehearsal" not in appliance.run("zfs", "list", "-H", "-o", "name"), timeout=LONG)  # fmt: skip
+        wait_for(
+            "the test data to go",
+            lambda: "larder-rehearsal" not in appliance.run("zfs", "list", "-H", "-o", "name"),
+            timeout=LONG,
+        )
     assert "It was asked to stop" in visitor.ended(job, timeout=LONG)
     is_as_before(appliance, "twin")
 
@@ -147,9 +158,18 @@ def test_rehearsed_time_agrees_with_a_real_replacement(appliance, visitor, twin)
     appliance.shell("dd if=/dev/urandom of=/twin/films bs=1M count=120 status=none; zpool sync twin")
     visitor.wait_until(twin, without=("Rehearse a rebuild",), timeout=LONG)
     assert review(appliance, visitor, twin, "twin", "twinb").status == 409
-    expected = result["seconds"] * int(appliance.run("zpool", "get", "-Hp", "-o", "value", "allocated", "twin")) / result["looked"]  # fmt: skip
+    expected = (
+        result["seconds"]
+        * int(appliance.run("zpool", "get", "-Hp", "-o", "value", "allocated", "twin"))
+        / result["looked"]
+    )
     (new,) = new_disks(appliance, visitor, "twinc")
-    case = press(visitor, visitor.get(f"{twin}replace/"), f"{twin}replace/", vdev=shapes.guid_of(appliance, "twin", serial("twinb"))).url  # fmt: skip
+    case = press(
+        visitor,
+        visitor.get(f"{twin}replace/"),
+        f"{twin}replace/",
+        vdev=shapes.guid_of(appliance, "twin", serial("twinb")),
+    ).url
     path = case[case.index("/pools/") :]
     page = visitor.wait_until(path, "is still in use", "as long as the rehearsal of a rebuild took", timeout=LONG)
     with slowed(appliance, "twinc"):

@@ -19,7 +19,10 @@ TB = 10**12
 def tank(appliance, visitor) -> str:
     """A raidz2 of bays 1 to 4 with a file; the address of its page."""
     create_pool(appliance, "-o", "ashift=12", "tank", "raidz2", *disk_paths(appliance, 1, 2, 3, 4))
-    appliance.shell("dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; zpool sync tank")  # fmt: skip
+    appliance.shell(
+        "dd if=/dev/urandom of=/tank/photo bs=1M count=64 status=none; sha256sum /tank/photo > /root/sum; "
+        "zpool sync tank"
+    )
     path = page_of(appliance, "tank")
     visitor.wait_until(path, "raidz2 of 4", timeout=LONG)
     return path
@@ -74,9 +77,12 @@ def test_a_light_can_be_asked_for_and_reads_only(appliance, visitor, tank):
     assert "its activity light blinks" in said.words, said.words
     wait_for(
         "reads from the disk",
-        lambda: int(appliance.run("cat", f"/sys/block/{appliance.device_of(appliance.disks[0].serial)}/stat").split()[0]) > before + 20,
+        lambda: (
+            int(appliance.run("cat", f"/sys/block/{appliance.device_of(appliance.disks[0].serial)}/stat").split()[0])
+            > before + 20
+        ),
         timeout=30,
-    )  # fmt: skip
+    )
 
 
 def test_a_spare_stands_in_and_goes_back(appliance, visitor, tank):

@@ -85,7 +85,9 @@ def test_a_file_that_is_lost_on_both_disks_is_named(appliance, visitor, tank):
 
 
 def test_history_and_events_say_what_was_done_in_plain_words(visitor, tank):
-    visitor.wait_until(f"{tank}history/", "The pool was created.", "The scrub was asked to stop.", "zpool create", "root", timeout=90)  # fmt: skip
+    visitor.wait_until(
+        f"{tank}history/", "The pool was created.", "The scrub was asked to stop.", "zpool create", "root", timeout=90
+    )
     visitor.wait_until(f"{tank}history/?show=all", "A scrub began.", timeout=60)
     visitor.wait_until(f"{tank}events/", "The scrub finished.", "gave back something other", timeout=60)
 

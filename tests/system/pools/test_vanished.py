@@ -1,4 +1,5 @@
-"""A disk is taken out while a raidz grows, while a mirror is emptied, while a disk is erased: nothing is lost, all is told."""
+"""A disk is taken out while a raidz grows, while a mirror is emptied, while a disk is erased:
+nothing is lost, all is told."""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ def test_accounts_for_shares_are_kept_out_of_ssh(appliance, shared):
 
 
 def test_netatalks_own_tools_log_in_and_transfer(appliance, shared):
-    """They speak clear text only, which Larder never offers: a second server on the loopback does, with the same file."""
+    """They speak clear text only, which Larder never offers: a second server on the loopback
+    does, with the same file."""
     settings = appliance.run("cat", "/etc/netatalk/larder.conf")
     settings = settings.replace("afp listen = 0.0.0.0", "afp listen = 127.0.0.1:5480")
     settings = settings.replace("uam list = uams_dhx2.so", "uam list = uams_clrtxt.so uams_dhx2.so uams_guest.so")
@@ -105,9 +106,11 @@ def test_netatalks_own_tools_log_in_and_transfer(appliance, shared):
         login = ["-h", "127.0.0.1", "-p", "5480", "-u", "dora", "-w", SHORT, "-7", "-C"]
         said = wait_for(
             "afp_logintest to pass",
-            lambda: (lambda text: text if "Failed:     0" in text else "")(appliance.run("afp_logintest", *login, check=False)),
+            lambda: (lambda text: text if "Failed:     0" in text else "")(
+                appliance.run("afp_logintest", *login, check=False)
+            ),
             timeout=180,
-        )  # fmt: skip
+        )
         assert "Clear text login - PASSED" in said, said
         tried = appliance.shell(f"afp_lantest {' '.join(login[:-1])} -s photos -f 2 2>&1", timeout=300)
         assert "Writing one large file" in tried, tried
@@ -160,7 +163,11 @@ def browse(appliance, kind: str) -> str:
 
 
 def test_time_machine_is_announced_with_its_record(appliance, shared):
-    said = wait_for("the record", lambda: (lambda text: text if "dk0=" in text else "")(browse(appliance, "_adisk._tcp")), timeout=90)  # fmt: skip
+    said = wait_for(
+        "the record",
+        lambda: (lambda text: text if "dk0=" in text else "")(browse(appliance, "_adisk._tcp")),
+        timeout=90,
+    )
     assert '"sys=waMa=0,adVF=0x100"' in said
     assert "dk0=adVN=backups,adVF=0xa1,adVU=" in said
     assert "dk1=" not in said

@@ -62,7 +62,11 @@ def test_a_client_of_smb_is_shown_with_its_open_file_and_ended(visitor, box, tmp
 def test_a_client_of_nfs_is_shown_with_its_open_file_and_ended(visitor, box):
     box.shell("mkdir -p /mnt/nfs && mount -t nfs -o vers=4.2 127.0.0.1:/tank/photos /mnt/nfs", timeout=180)
     try:
-        box.shell("echo hello > /mnt/nfs/held.txt; nohup sh -c 'exec 9>>/mnt/nfs/held.txt; sleep 900' > /dev/null 2>&1 & echo $! > /tmp/holder", timeout=300)  # fmt: skip
+        box.shell(
+            "echo hello > /mnt/nfs/held.txt; nohup sh -c 'exec 9>>/mnt/nfs/held.txt; sleep 900' > /dev/null "
+            "2>&1 & echo $! > /tmp/holder",
+            timeout=300,
+        )
         page = visitor.wait_until(PAGE, "over NFS", "held.txt", timeout=180)
         number = button(page.text, "nfs").split("nfs-")[1].strip("/").split("/")[0]
         answer = press(visitor, page, "nfs")

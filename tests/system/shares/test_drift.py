@@ -1,5 +1,5 @@
-"""A hand edit of an owned file: shown, kept until the person decides, then adopted or written over; the system's own files
-stay as they are through all of it."""
+"""A hand edit of an owned file: shown, kept until the person decides, then adopted or written over; the system's own
+files stay as they are through all of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ STATE = "share"
 
 EXPORTS = "/etc/exports.d/larder.exports"
 PAGE = "/shares/by-hand/"
-OUTSIDE = "find /etc/samba /etc/exports /etc/netatalk /etc/avahi /etc/nsswitch.conf /etc/smartd.conf -type f ! -name '*larder*' -exec sha256sum {} + | sort"
+OUTSIDE = (
+    "find /etc/samba /etc/exports /etc/netatalk /etc/avahi /etc/nsswitch.conf /etc/smartd.conf -type f ! -name "
+    "'*larder*' -exec sha256sum {} + | sort"
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,9 @@ def copies(box, path: str) -> list[str]:
 
 def test_an_edit_that_settings_cannot_say_is_shown_survives_and_can_only_be_written_over(visitor, box, tmp_path):
     edited = edit(box, CONFIG, "[photos]\n", "[photos]\n   max connections = 3\n")
-    page = visitor.wait_until(PAGE, "+ max connections = 3", "It cannot be adopted", "max connections = 3” of photos", timeout=120)  # fmt: skip
+    page = visitor.wait_until(
+        PAGE, "+ max connections = 3", "It cannot be adopted", "max connections = 3” of photos", timeout=120
+    )
     assert f"{PAGE}smb/adopt/" not in page.text
     visitor.wait_until("/folders/", f"{CONFIG} was changed by hand.")
 

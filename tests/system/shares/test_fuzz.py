@@ -31,7 +31,14 @@ def boxes() -> list[Facts]:
     """The same boxes each time, each asking for at least one share."""
     found: list[Facts] = []
 
-    @settings(max_examples=HOW_MANY * 30, derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        max_examples=HOW_MANY * 30,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(facts=BOXES)
     def collect(facts: Facts) -> None:
         if len(found) < HOW_MANY and (nfs.render_exports(facts) or any(True for _one in smb.samba_shares(facts))):

@@ -13,7 +13,8 @@ from tests.system.initiators import INITIATOR, capacity, disk_url, inquiry, list
 from tests.visitor import Visitor
 
 STATE = "pool"
-# With a name of another length than this the kernel pads its answer with bytes that libiscsi 1.19 takes for a part of it.
+# With a name of another length than this the kernel pads its answer with bytes that libiscsi
+# 1.19 takes for a part of it.
 BOX = "larder"
 SECRET, BACK, CANARY = "twelve-signs-1", "another-one-22", "zq7canaryzq7"
 MIB = 2**20
@@ -209,23 +210,46 @@ def test_volume_that_is_destroyed_leaves_nothing_in_the_kernel(visitor, applianc
 
 # Families of libiscsi's conformance tests that a disk of LIO has to pass.
 FAMILIES = (
-    "Inquiry", "Mandatory", "ModeSense6", "Read10", "Read16", "ReadCapacity10", "ReadCapacity16", "TestUnitReady",
-    "Unmap", "Write10", "Write16", "WriteSame10", "WriteSame16", "CompareAndWrite", "PrinReadKeys", "ProutRegister",
-    "ProutReserve", "ProutClear", "ProutPreempt",
-)  # fmt: skip
+    "Inquiry",
+    "Mandatory",
+    "ModeSense6",
+    "Read10",
+    "Read16",
+    "ReadCapacity10",
+    "ReadCapacity16",
+    "TestUnitReady",
+    "Unmap",
+    "Write10",
+    "Write16",
+    "WriteSame10",
+    "WriteSame16",
+    "CompareAndWrite",
+    "PrinReadKeys",
+    "ProutRegister",
+    "ProutReserve",
+    "ProutClear",
+    "ProutPreempt",
+)
 # Tests of them that fail, each with the reason why the disk is right all the same.
 PASSED_OVER = {
-    "CompareAndWrite.Simple": "its last of 256 blocks do not fit into the command's one byte; libiscsi 1.20 ends at 255",
+    "CompareAndWrite.Simple": (
+        "its last of 256 blocks do not fit into the command's one byte; libiscsi 1.20 ends at 255"
+    ),
     "CompareAndWrite.Miscompare": "the same",
-    "WriteSame10.InvalidDataOutSize": "what is sent after the block is left over and reported as such, RFC 7143, 11.4.5",
+    "WriteSame10.InvalidDataOutSize": (
+        "what is sent after the block is left over and reported as such, RFC 7143, 11.4.5"
+    ),
     "WriteSame16.InvalidDataOutSize": "the same",
     "WriteSame16.UnmapUnaligned": "libiscsi sends no block and does not set NDOB, which SBC-3 calls an error",
 }
 
 
-# What the tests of them pass over because the disk says that it has no such thing, each with the reason why that is right.
+# What the tests of them pass over because the disk says that it has no such thing, each with
+# the reason why that is right.
 SKIPPED = {
-    "WriteSame10.ZeroBlocks": "LIO says in its page of block limits (WSNZ, SBC-3) that no length means no blocks, not all of them",
+    "WriteSame10.ZeroBlocks": (
+        "LIO says in its page of block limits (WSNZ, SBC-3) that no length means no blocks, not all of them"
+    ),
     "WriteSame16.ZeroBlocks": "the same",
 }
 

@@ -90,8 +90,8 @@ def connect(computer: Machine, appliance: Machine, name: str) -> str:
 
 
 def write_until_cut(computer: Machine, cut: Machine) -> dict[str, str]:
-    """Have the computer write, cut the power of the box in the middle and then its own. By name the digest of every file that
-    was told to be lasting."""
+    """Have the computer write, cut the power of the box in the middle and then its own.
+    By name the digest of every file that was told to be lasting."""
     argv = [*computer.ssh_argv(), shlex.join(["python3", "-c", WRITE, PLACE])]
     writer = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     lasting: dict[str, str] = {}

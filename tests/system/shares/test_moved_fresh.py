@@ -1,5 +1,5 @@
-"""A pool with three shares and two disks for other computers goes from one box to another that has never seen it: offered
-there, and on after one confirmation; what asks for a secret, after a new one."""
+"""A pool with three shares and two disks for other computers goes from one box to another that has never seen it:
+offered there, and on after one confirmation; what asks for a secret, after a new one."""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def test_256_mib_go_there_and_back_from_outside(appliance, version_3, tmp_path: 
     done = outside("nfs-cp", there, str(received))
     assert done.returncode == 0, done.stdout + done.stderr
     assert protocols.digest(received.read_bytes()) == protocols.digest(sent.read_bytes())
-    assert appliance.run("sha256sum", "/tank/photos/holiday.raw", timeout=300).split()[0] == protocols.digest(sent.read_bytes())  # fmt: skip
+    assert appliance.run("sha256sum", "/tank/photos/holiday.raw", timeout=300).split()[0] == protocols.digest(
+        sent.read_bytes()
+    )
 
 
 def test_over_version_4_a_client_outside_reads_and_writes_too(appliance, photos, tmp_path: Path):
@@ -120,7 +122,9 @@ def test_why_says_that_an_ordinary_user_cannot_open_a_folder_shared_by_number(ap
     visitor.wait_until(
         f"/shares/{photos}/nfs/why/", "A user with the number 1000 cannot open /tank/photos", timeout=120
     )
-    visitor.send(f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": "anna"})  # fmt: skip
+    visitor.send(
+        f"/shares/{photos}/nfs/look/", {**visitor.get(f"/shares/{photos}/nfs/why/").hidden(), "person": "anna"}
+    )
     visitor.wait_until(f"/shares/{photos}/nfs/why/?person=anna", "anna can read and change the folder", timeout=120)
 
 
@@ -145,7 +149,10 @@ def test_a_folder_that_is_not_exported_cannot_be_seen(appliance, photos):
 def test_an_unmounted_folder_does_not_show_the_empty_place_beneath(appliance, photos):
     appliance.run("zfs", "unmount", "tank/photos")
     try:
-        shown = appliance.shell("mount -t nfs -o vers=4.2,retry=0 127.0.0.1:/tank/photos /mnt/nfs 2>&1 && echo mounted || echo refused", timeout=180)  # fmt: skip
+        shown = appliance.shell(
+            "mount -t nfs -o vers=4.2,retry=0 127.0.0.1:/tank/photos /mnt/nfs 2>&1 && echo mounted || echo refused",
+            timeout=180,
+        )
         assert "refused" in shown, shown
     finally:
         appliance.shell("umount -f /mnt/nfs 2>/dev/null || true")

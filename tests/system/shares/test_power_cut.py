@@ -1,4 +1,5 @@
-"""The power goes at the worst moment of a change to a folder: after the start it is shared and owned as its job's page says."""
+"""The power goes at the worst moment of a change to a folder: after the start it is shared and
+owned as its job's page says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What nobody uses does not run: a box that shares nothing offers its page and ssh, and not the services of the packages."""
+"""What nobody uses does not run: a box that shares nothing offers its page and ssh, and not the
+services of the packages."""
 
 from __future__ import annotations
 
@@ -32,6 +33,12 @@ def test_installing_again_leaves_a_service_that_is_used(appliance):
         "ipmi",
         "ledmon",
     ]
-    appliance.run("bash", "-ceu", "cd /tmp/larder 2>/dev/null || cd /opt/larder/app; sed -n '/^quiet()/,/^}/p' deploy/install > /tmp/quiet; here=$PWD; running() { true; }; unit() { true; }; say() { echo \"$@\"; }; . /tmp/quiet; quiet")  # fmt: skip
+    appliance.run(
+        "bash",
+        "-ceu",
+        "cd /tmp/larder 2>/dev/null || cd /opt/larder/app; sed -n '/^quiet()/,/^}/p' deploy/install > "
+        '/tmp/quiet; here=$PWD; running() { true; }; unit() { true; }; say() { echo "$@"; }; . /tmp/quiet; '
+        "quiet",
+    )
     assert appliance.run("systemctl", "is-active", "nfs-server").strip() == "active"
     appliance.run("systemctl", "disable", "--now", "nfs-server", timeout=120)

@@ -1,4 +1,5 @@
-"""SMB from outside: who gets in, what they may do, and that nobody is disturbed by a change of somebody else's share."""
+"""SMB from outside: who gets in, what they may do, and that nobody is disturbed by a change
+of somebody else's share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Samba's own tests against a share made by Larder and a plain one on the same pool: none is lost by Larder's settings."""
+"""Samba's own tests against a share made by Larder and a plain one on the same pool: none is
+lost by Larder's settings."""
 
 from __future__ import annotations
 
@@ -13,8 +14,15 @@ STATE = "pool"
 
 
 SUITES = (
-    "vfs.fruit", "vfs.fruit_timemachine", "smb2.read", "smb2.rw", "smb2.create", "smb2.dir", "smb2.streams", "smb2.durable-open",
-)  # fmt: skip
+    "vfs.fruit",
+    "vfs.fruit_timemachine",
+    "smb2.read",
+    "smb2.rw",
+    "smb2.create",
+    "smb2.dir",
+    "smb2.streams",
+    "smb2.durable-open",
+)
 CREDENTIALS = "/root/torture.credentials"
 SMB_CONF = "/etc/samba/smb.conf"
 # Larder's file sets modules for all shares, so a plain one has to say that it has none. It comes before the line that
@@ -26,7 +34,8 @@ SECONDS = 1800
 
 @pytest.fixture(scope="module")
 def both(appliance, visitor) -> Iterator[object]:
-    """tank/larder as Larder shares it with what its form proposes for Macs and snapshots, tank/plain as smb.conf does."""
+    """tank/larder as Larder shares it with what its form proposes for Macs and snapshots,
+    tank/plain as smb.conf does."""
     sharing.make_pool(appliance, "tank", "larder", "plain")
     sharing.make_person(visitor, "anna")
     appliance.run("chown", "anna:larder-people", "/tank/plain")

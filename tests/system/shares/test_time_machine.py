@@ -1,4 +1,5 @@
-"""Time Machine: announced with the record that Macs look for, over SMB and then over both, and never larger than its limit."""
+"""Time Machine: announced with the record that Macs look for, over SMB and then over both, and
+never larger than its limit."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def test_it_refuses_to_grow_beyond_its_limit_and_what_was_there_stays_whole(box,
     assert int(box.run("zfs", "get", "-Hp", "-o", "value", "referenced", "tank/backups")) <= quota + 4 * MIB
     assert box.run("sha256sum", "/tank/backups/one").split()[0] == protocols.digest(first.read_bytes())
     # Not even by hand on the box: the limit is the file system's.
-    assert "Disk quota exceeded" in box.shell("dd if=/dev/urandom of=/tank/backups/more bs=1M count=700 2>&1 || true", timeout=400)  # fmt: skip
+    assert "Disk quota exceeded" in box.shell(
+        "dd if=/dev/urandom of=/tank/backups/more bs=1M count=700 2>&1 || true", timeout=400
+    )
     anna.done("photos", f"put {first} elsewhere")
     assert moving.prop(box, "refquota", "tank/photos") == "none"
 
@@ -66,5 +69,9 @@ def test_it_refuses_to_grow_beyond_its_limit_and_what_was_there_stays_whole(box,
 def test_over_both_protocols_it_is_one_record_that_says_both(visitor, box):
     part = {"name": "backups", "write": ["anna"], "time_machine": LIMIT}
     protocols.share(box, visitor, "tank/backups", smb=part, afp=part)
-    wait_for("the record of both", lambda: any(one.startswith("dk0=adVN=backups,adVF=0xa3,") for one in records(box)), timeout=120)  # fmt: skip
+    wait_for(
+        "the record of both",
+        lambda: any(one.startswith("dk0=adVN=backups,adVF=0xa3,") for one in records(box)),
+        timeout=120,
+    )
     assert not any(one.startswith("dk1=") for one in records(box))

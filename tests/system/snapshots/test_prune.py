@@ -1,4 +1,5 @@
-"""Destroying many snapshots at once on real ZFS: held, cloned and missing ones are named, also after a kill or power cut."""
+"""Destroying many snapshots at once on real ZFS: held, cloned and missing ones are named, also
+after a kill or power cut."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def many(appliance: Machine, visitor: Visitor) -> str:
 
 
 def take(appliance: Machine, prefix: str) -> None:
-    code = "import sys, libzfs_core as z; [z.lzc_snapshot([f'tank/many@{sys.argv[1]}{n:04d}'.encode()]) for n in range(int(sys.argv[2]))]"
+    code = (
+        "import sys, libzfs_core as z; [z.lzc_snapshot([f'tank/many@{sys.argv[1]}{n:04d}'.encode()]) for n in "
+        "range(int(sys.argv[2]))]"
+    )
     # Each waits for its own transaction group, which is slow under emulation.
     appliance.run("/opt/larder/venv/bin/python", "-c", code, prefix, str(COUNT), timeout=1200)
 
@@ -133,7 +137,8 @@ def test_power_cut_during_destroying_takes_nothing_else(visitor, appliance, many
 
 
 def test_destroying_works_on_full_pool(visitor, appliance, many):
-    # ZFS reserves up to half of so small a pool (spa_slop). The deleted file stays in the snapshot, then the pool fills up.
+    # ZFS reserves up to half of so small a pool (spa_slop).
+    # The deleted file stays in the snapshot, then the pool fills up.
     appliance.shell(
         "truncate -s 200M /var/tmp/small.img && zpool create -m /small small /var/tmp/small.img && zfs create small/a"
     )

@@ -14,7 +14,10 @@ from tests.system.sharing import job_in, key_of
 from tests.visitor import Visitor, create_pool, disk_paths
 
 # One line a thing: mode, owner, size, time to the nanosecond, name; then what is attached to files, then their content.
-SUMS = "cd '/tank/photos' && find {0} -printf '%m %U:%G %s %T@ %P\\n' | sort && (getfattr -R -h -d -m - {0} 2>/dev/null; find {0} -type f -exec sha256sum {{}} +) | sed 's| *[^ ]*{0}/| |; s|^# file: .*||' | sort"
+SUMS = (
+    "cd '/tank/photos' && find {0} -printf '%m %U:%G %s %T@ %P\\n' | sort && (getfattr -R -h -d -m - {0} "
+    "2>/dev/null; find {0} -type f -exec sha256sum {{}} +) | sed 's| *[^ ]*{0}/| |; s|^# file: .*||' | sort"
+)
 MAKE = """
 cd /tank/photos
 mkdir -p 'trip/day one'

@@ -1,7 +1,7 @@
 """A year of automatic snapshots on real ZFS, with both clock changes, a clock set back, and a week switched off.
 
-The first test runs through the year at once, with the decisions of the policy and the snapshots of ZFS. The second moves
-the appliance's own clock over the clock changes and lets the worker decide.
+The first test runs through the year at once, with the decisions of the policy and the snapshots of ZFS.
+The second moves the appliance's own clock over the clock changes and lets the worker decide.
 """
 
 from __future__ import annotations
@@ -114,7 +114,10 @@ def at_moment(appliance: Machine, moment: str, wanted: list[str]) -> None:
 
 def looked_at(appliance: Machine) -> str:
     """When the worker last read the snapshots, according to the inventory."""
-    code = "import sqlite3; print(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute(\"select checked from inventory_source where name = 'snapshots'\").fetchall())"
+    code = (
+        "import sqlite3; print(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute(\"select "
+        "checked from inventory_source where name = 'snapshots'\").fetchall())"
+    )
     return appliance.run("python3", "-c", code)
 
 

@@ -1,4 +1,5 @@
-"""Whoever has taken over the web process asks the agent to destroy: it waits, is told, and is cancelled at the console."""
+"""Whoever has taken over the web process asks the agent to destroy: it waits, is told, and is
+cancelled at the console."""
 
 from __future__ import annotations
 

@@ -9,5 +9,7 @@ from deploy.image.build import CHECKOUT
 
 
 def test_containers_are_built_serve_and_end():
-    done = subprocess.run([sys.executable, "-m", "deploy.container"], cwd=CHECKOUT, capture_output=True, text=True, timeout=3600)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.container"], cwd=CHECKOUT, capture_output=True, text=True, timeout=3600
+    )
     assert done.returncode == 0, done.stderr[-4000:]

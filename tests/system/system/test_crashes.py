@@ -89,7 +89,8 @@ def test_a_job_runs_once_however_often_it_is_asked_for(visitor, appliance, old_d
             "/opt/larder/venv/bin/python",
             "-I",
             "-c",
-            f"from appliance import agent_client as client; print(list(client.stream_replies({{'verb': 'follow', 'job': '{job}'}})))",
+            f"from appliance import agent_client as client; print(list(client.stream_replies({{'verb': "
+            f"'follow', 'job': '{job}'}})))",
         )
     assert visitor.ended(job).startswith("Done.")
     journal = appliance.run("cat", f"/var/lib/larder-agent/journal/{job}.jsonl")

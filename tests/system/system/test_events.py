@@ -10,7 +10,11 @@ from deploy.image.machine import wait_for
 from tests.visitor import create_pool, disk_paths
 
 SPOOL = "/var/spool/larder/events"
-QUERY = "import sqlite3, json; print(json.dumps(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute('select source, kind, subject from inventory_event').fetchall()))"
+QUERY = (
+    "import sqlite3, json; "
+    "print(json.dumps(sqlite3.connect('/run/larder/inventory/inventory.sqlite3').execute('select source, kind, "
+    "subject from inventory_event').fetchall()))"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,7 +80,8 @@ def test_zeds_scripts_give_way_to_pages_and_worker(appliance):
 
 
 def test_one_script_runs_for_each_change_and_the_systems_log_has_what_it_had(appliance, visitor):
-    """Debian's two scripts that do nothing with history events are out of ZED's folder; other events are logged as before."""
+    """Debian's two scripts that do nothing with history events are out of ZED's folder; other
+    events are logged as before."""
     scripts = appliance.run("ls", "/etc/zfs/zed.d").split()
     assert [name for name in scripts if name.startswith(("all-", "history_event-"))] == ["all-larder.sh"]
     logged = appliance.shell("journalctl --no-pager -o cat -t zed")

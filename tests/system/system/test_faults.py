@@ -1,4 +1,5 @@
-"""Parts of Larder fail, hang and answer nonsense, one after the other: the rest goes on, and each fault is reported once."""
+"""Parts of Larder fail, hang and answer nonsense, one after the other: the rest goes on, and
+each fault is reported once."""
 
 from __future__ import annotations
 
@@ -17,8 +18,14 @@ from tests.visitor import Visitor
 QUICK = "[Service]\nWatchdogSec=45\nTimeoutAbortSec=5\n"
 DROP_IN = "/run/systemd/system/larder-worker.service.d/quick.conf"
 # A benchmark of another version of Larder: its next case cannot be understood.
-ODD_SWEEP = "insert into sweeps_sweeprow (id, title, preset, spec, state, text, versions, created, created_by) values ('00000000000040008000000000000001', 'Odd', '', '{}', 'running', '', '', '2026-01-01 00:00:00', 'admin')"  # fmt: skip
-ODD_CASE = "insert into sweeps_caserow (sweep_id, number, spec, state, token, ended, attempts, text) values ('00000000000040008000000000000001', 1, '{\"where\":\"tape\"}', 'waiting', '', '', 0, '')"  # fmt: skip
+ODD_SWEEP = (
+    "insert into sweeps_sweeprow (id, title, preset, spec, state, text, versions, created, created_by) values "
+    "('00000000000040008000000000000001', 'Odd', '', '{}', 'running', '', '', '2026-01-01 00:00:00', 'admin')"
+)
+ODD_CASE = (
+    "insert into sweeps_caserow (sweep_id, number, spec, state, token, ended, attempts, text) values "
+    "('00000000000040008000000000000001', 1, '{\"where\":\"tape\"}', 'waiting', '', '', 0, '')"
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +64,11 @@ def test_a_worker_that_works_is_left_alone_by_the_watchdog(appliance):
     assert appliance.run("systemctl", "show", "-P", "WatchdogUSec", "larder-worker").strip() == "5min"
     before = faults.restarts(appliance)
     told = appliance.run("systemctl", "show", "-P", "WatchdogTimestampMonotonic", "larder-worker")
-    wait_for("word of a finished tick", lambda: appliance.run("systemctl", "show", "-P", "WatchdogTimestampMonotonic", "larder-worker") != told, timeout=120)  # fmt: skip
+    wait_for(
+        "word of a finished tick",
+        lambda: appliance.run("systemctl", "show", "-P", "WatchdogTimestampMonotonic", "larder-worker") != told,
+        timeout=120,
+    )
     assert faults.restarts(appliance) == before
 
 
@@ -65,7 +76,11 @@ def test_a_benchmark_that_cannot_be_understood_stops_nothing(appliance, visitor,
     alerting.begin(appliance, post)
     for row in (ODD_SWEEP, ODD_CASE):
         appliance.run("python3", "-c", alerting.DO, alerting.SETTINGS, row)
-    rows = wait_for("the benchmark to be held", lambda: alerting.ask(appliance, "select text from sweeps_sweeprow where title = 'Odd' and state = 'paused'"), timeout=120)  # fmt: skip
+    rows = wait_for(
+        "the benchmark to be held",
+        lambda: alerting.ask(appliance, "select text from sweeps_sweeprow where title = 'Odd' and state = 'paused'"),
+        timeout=120,
+    )
     assert rows[0][0].startswith("Larder cannot continue this benchmark")
     alerting.make_tank(appliance)
     appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
@@ -86,7 +101,11 @@ def spoilable(appliance: Machine, visitor: Visitor) -> Iterator[None]:
     nfs, smb = {"hosts": list(protocols.NETWORKS)}, {"name": "photos", "write": ["anna"]}
     if moving.prop(appliance, "larder:share", "tank/photos") == "-":
         protocols.share(appliance, visitor, "tank/photos", smb=smb, nfs=nfs)
-    wait_for("both file servers", lambda: appliance.run("systemctl", "is-active", "smbd", "nfs-server", check=False).split() == ["active"] * 2, timeout=180)  # fmt: skip
+    wait_for(
+        "both file servers",
+        lambda: appliance.run("systemctl", "is-active", "smbd", "nfs-server", check=False).split() == ["active"] * 2,
+        timeout=180,
+    )
     with faults.worker_replaced(appliance):
         yield
 
@@ -94,18 +113,29 @@ def spoilable(appliance: Machine, visitor: Visitor) -> Iterator[None]:
 @pytest.fixture
 def since(appliance: Machine, post: Mailbox, spoilable: None) -> int:
     """Nothing is wrong, and everything that was has been told. The number of the newest alert so far."""
-    wait_for("the end of what was before", lambda: alerting.hasten(appliance) or not open_since(appliance, 0), timeout=400, every=3)  # fmt: skip
+    wait_for(
+        "the end of what was before",
+        lambda: alerting.hasten(appliance) or not open_since(appliance, 0),
+        timeout=400,
+        every=3,
+    )
     return alerting.begin(appliance, post)
 
 
 def open_since(appliance: Machine, since: int) -> list[list[str]]:
     """Kind and subject of what is not over, but for the day's news and what is only ever told and never over."""
-    return alerting.ask(appliance, f"select kind, subject from larder_alerts_alert where id > {since} and state != 'cleared' and severity != 'notice' and kind != 'worker.restarted' order by id")  # fmt: skip
+    return alerting.ask(
+        appliance,
+        f"select kind, subject from larder_alerts_alert where id > {since} and state != 'cleared' and "
+        "severity != 'notice' and kind != 'worker.restarted' order by id",
+    )
 
 
 def told_once(appliance: Machine, post: Mailbox, since: int, *expected: tuple[str, str]) -> None:
     """These alerts, and no others, have come since then, and each was told by one mail."""
-    rows = alerting.ask(appliance, f"select kind, subject, summary from larder_alerts_alert where id > {since} and severity != 'notice'")  # fmt: skip
+    rows = alerting.ask(
+        appliance, f"select kind, subject, summary from larder_alerts_alert where id > {since} and severity != 'notice'"
+    )
     assert sorted((kind, subject) for kind, subject, _summary in rows) == sorted(expected)
     for _kind, _subject, summary in rows:
         words = f"Larder larder: {summary.rstrip('.')}"
@@ -115,7 +145,15 @@ def told_once(appliance: Machine, post: Mailbox, since: int, *expected: tuple[st
 
 def read_times(appliance: Machine) -> dict[str, str]:
     """When each source was read last, and under "now" the time of the appliance."""
-    rows = json.loads(appliance.run("python3", "-c", alerting.ASK, alerting.INVENTORY, "select name, checked from inventory_source where checked is not null union select 'now', datetime('now')"))  # fmt: skip
+    rows = json.loads(
+        appliance.run(
+            "python3",
+            "-c",
+            alerting.ASK,
+            alerting.INVENTORY,
+            "select name, checked from inventory_source where checked is not null union select 'now', datetime('now')",
+        )
+    )
     return dict(rows)
 
 
@@ -124,7 +162,12 @@ def test_parts_that_fail_are_told_once_each_and_all_others_go_on(appliance, post
     expected = [faults.alert_of(name) for name in group]
     begun = read_times(appliance)["now"]
     with faults.spoiled(appliance, "fail", *group):
-        wait_for(f"alerts of {group}", lambda: {tuple(row) for row in open_since(appliance, since)} >= set(expected), timeout=300, every=2)  # fmt: skip
+        wait_for(
+            f"alerts of {group}",
+            lambda: {tuple(row) for row in open_since(appliance, since)} >= set(expected),
+            timeout=300,
+            every=2,
+        )
 
         def late() -> set[str]:
             read = read_times(appliance)
@@ -138,7 +181,11 @@ def test_parts_that_fail_are_told_once_each_and_all_others_go_on(appliance, post
 
 
 # --- what surrounds Larder ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("proof", "some"), faults.FAULTS, ids=lambda some: "+".join(one.name for one in some) if isinstance(some, tuple) else some)  # fmt: skip
+@pytest.mark.parametrize(
+    ("proof", "some"),
+    faults.FAULTS,
+    ids=lambda some: "+".join(one.name for one in some) if isinstance(some, tuple) else some,
+)
 def test_everything_else_goes_on_and_each_fault_is_told_once(appliance, post, since, proof, some):
     expected = [(one.kind, one.subject) for one in some if one.kind]
     tank = moving.guid_of(appliance, "tank")  # asked before, as what tells it may be spoiled
@@ -147,7 +194,12 @@ def test_everything_else_goes_on_and_each_fault_is_told_once(appliance, post, si
     with faults.faults_there(appliance, some):
         if asks_disks:
             alerting.ask_disks(appliance)
-        wait_for(f"alerts of {expected}", lambda: {tuple(row) for row in open_since(appliance, since)} >= set(expected), timeout=400, every=3)  # fmt: skip
+        wait_for(
+            f"alerts of {expected}",
+            lambda: {tuple(row) for row in open_since(appliance, since)} >= set(expected),
+            timeout=400,
+            every=3,
+        )
         # Something else breaks meanwhile, and is told.
         if proof == "pool":
             expected.append(take_disk(appliance, post, tank))
@@ -160,14 +212,22 @@ def test_everything_else_goes_on_and_each_fault_is_told_once(appliance, post, si
     if asks_disks:
         alerting.ask_disks(appliance)
     if proof == "afterwards":
-        wait_for("its end", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3)  # fmt: skip
+        wait_for(
+            "its end", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3
+        )
         expected.append(take_disk(appliance, post, tank))
-    wait_for("the end of all of it", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3)  # fmt: skip
+    wait_for(
+        "the end of all of it",
+        lambda: alerting.hasten(appliance) or not open_since(appliance, since),
+        timeout=400,
+        every=3,
+    )
     told_once(appliance, post, since, *expected)
 
 
 def take_disk(appliance: Machine, post: Mailbox, tank: str) -> tuple[str, str]:
-    """A disk of the pool of that guid is taken offline, which is told, and comes back; kind and subject of the alert."""
+    """A disk of the pool of that guid is taken offline, which is told, and comes back; kind
+    and subject of the alert."""
     appliance.run("zpool", "offline", "tank", alerting.guid_of(appliance, 4))
     alerting.arrived(post, "taken offline")
     appliance.run("zpool", "online", "tank", alerting.guid_of(appliance, 4))
@@ -182,7 +242,12 @@ def test_settings_that_are_locked_are_told_by_mail_once_and_all_goes_on_afterwar
     finally:
         appliance.shell(end)
     expected = take_disk(appliance, post, moving.guid_of(appliance, "tank"))
-    wait_for("the end of all of it", lambda: alerting.hasten(appliance) or not open_since(appliance, since), timeout=400, every=3)  # fmt: skip
+    wait_for(
+        "the end of all of it",
+        lambda: alerting.hasten(appliance) or not open_since(appliance, since),
+        timeout=400,
+        every=3,
+    )
     assert len(post.about("cannot use its database of settings")) == 1, post.subjects()
     told_once(appliance, post, since, expected)
 
@@ -227,7 +292,11 @@ def test_a_system_disk_that_takes_no_writes_is_told_by_mail_once(appliance, visi
     visitor.get("/alerts/")
     appliance.shell("sync; echo u > /proc/sysrq-trigger")
     try:
-        wait_for("a disk that takes no writes", lambda: appliance.shell("findmnt -no OPTIONS -T /var/lib/larder").startswith("ro"), timeout=60)  # fmt: skip
+        wait_for(
+            "a disk that takes no writes",
+            lambda: appliance.shell("findmnt -no OPTIONS -T /var/lib/larder").startswith("ro"),
+            timeout=60,
+        )
         alerting.arrived(post, "cannot be written to")
         assert appliance.run("systemctl", "is-active", "larder-worker").strip() == "active"
     finally:

@@ -32,7 +32,12 @@ def spoilable(appliance: Machine, visitor: Visitor, post: Mailbox) -> Iterator[N
 def test_part_that_hangs_is_named_once_by_the_worker_that_follows(appliance, visitor, post, name):
     # An alert of something that has happened stays for two days: it goes with the note that it is made from.
     appliance.run("rm", "-f", RESTARTS)
-    wait_for("the end of the last one", lambda: alerting.hasten(appliance) or not alerting.are_open(appliance, "worker.restarted"), timeout=240, every=2)  # fmt: skip
+    wait_for(
+        "the end of the last one",
+        lambda: alerting.hasten(appliance) or not alerting.are_open(appliance, "worker.restarted"),
+        timeout=240,
+        every=2,
+    )
     since, before = alerting.begin(appliance, post), faults.restarts(appliance)
     with faults.spoiled(appliance, "hang", name):
         wait_for("another worker", lambda: faults.restarts(appliance) > before, timeout=300, every=1)

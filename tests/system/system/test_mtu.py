@@ -1,4 +1,5 @@
-"""An MTU that is tried: who cannot follow is named, it comes back by itself without a page, and is kept once confirmed."""
+"""An MTU that is tried: who cannot follow is named, it comes back by itself without a page,
+and is kept once confirmed."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def test_mtu_that_the_other_side_cannot_take_is_back_without_a_page(appliance, v
     wait_for_mtu(appliance, port, "1500")
     appliance.shell(
         "nohup sh -c 'while sleep 0.2; do "
-        f'echo $(cut -d" " -f1 /proc/uptime) $(cat /sys/class/net/{port}/mtu); done\' >/run/mtus 2>/dev/null </dev/null &'
+        f'echo $(cut -d" " -f1 /proc/uptime) $(cat /sys/class/net/{port}/mtu); done\' >/run/mtus 2>/dev/null '
+        "</dev/null &"
     )
     said = visitor.ended(begin_trial(visitor, port, 9000, anyway=True))
     assert said.startswith("Done."), said

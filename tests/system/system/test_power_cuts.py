@@ -1,8 +1,8 @@
 """A hundred random acts with a power cut in each tenth: after each start the pages tell the truth, nothing is stuck,
 nothing is half made without a way on, and every file that was there is whole.
 
-A cut is at a random moment of a random step of a job: within the time that this has usually taken on the box so far. A seed fails if too
-few cuts met a job at work, or if an act never applied.
+A cut is at a random moment of a random step of a job: within the time that this has usually taken on the box so far.
+A seed fails if too few cuts met a job at work, or if an act never applied.
 
 ``SEEDS=1,2 make test-soak AT=tests/system/system/test_power_cuts.py`` for chosen seeds; ten of them otherwise. A seed
 takes about half an hour under emulation. Each tenth has a random sequence of its own, so ``TENTHS=4,5`` repeats only
@@ -35,9 +35,9 @@ from tests.visitor import Visitor, create_pool, disk_paths
 SEEDS = [int(seed) for seed in os.environ.get("SEEDS", "1,2,3,4,5,6,7,8,9,10").split(",")]
 ACTS, TENTH = 100, 10
 TENTHS = [int(tenth) for tenth in os.environ.get("TENTHS", "0,1,2,3,4,5,6,7,8,9").split(",")]
-# Most cuts are within a step, some while the agent reads the facts before the first. How long a step lasts is not known before,
-# so some come when the last has just ended, which shows whether what is done stays done. With fewer than this many that met
-# their job at work, a seed has shown too little.
+# Most cuts are within a step, some while the agent reads the facts before the first. How long a step lasts is not known
+# before, so some come when the last has just ended, which shows whether what is done stays done. With fewer than this
+# many that met their job at work, a seed has shown too little.
 BEFORE_THE_STEPS, AT_WORK = 0.15, 7
 UNTIL_IT_BEGINS = 60.0  # seconds; a job that is refused at once never begins, and another act is cut instead
 JOBS = """
@@ -129,7 +129,8 @@ def test_a_hundred_acts_with_a_cut_in_each_tenth(box, seed):
 
 @dataclass(frozen=True)
 class Cut:
-    """A power cut after some seconds of a job's step; ``entries`` are what the agent had written into its journal by then."""
+    """A power cut after some seconds of a job's step;
+    ``entries`` are what the agent had written into its journal by then."""
 
     job: str
     kind: str
@@ -152,7 +153,10 @@ class Cut:
     def end_of(self, appliance: Machine) -> str:
         """How the job stands now, as its page says it."""
         found = json.loads(appliance.run("python3", "-c", JOBS))
-        return next((f"{state}: {text[:120]}" for stored, state, _title, text in found if UUID(stored) == UUID(self.job)), "gone")  # fmt: skip
+        return next(
+            (f"{state}: {text[:120]}" for stored, state, _title, text in found if UUID(stored) == UUID(self.job)),
+            "gone",
+        )
 
 
 def cut_in_the_middle(acts: Acts) -> Cut:
@@ -198,7 +202,8 @@ def check_the_truth(visitor: Visitor, appliance: Machine) -> None:
 
 
 def jobs_have_ended(visitor: Visitor, appliance: Machine) -> None:
-    """No job is left open; each that did not get done says what to do, and where it can be planned again that page answers."""
+    """No job is left open; each that did not get done says what to do, and where it can be
+    planned again that page answers."""
 
     def rows() -> list[list[str]]:
         found: list[list[str]] = json.loads(appliance.run("python3", "-c", JOBS))
@@ -208,7 +213,9 @@ def jobs_have_ended(visitor: Visitor, appliance: Machine) -> None:
         for stored, state, _title, _text in rows():
             if state == "waiting":  # the password's proof went with the power, so it waits and can be stopped
                 page = visitor.get(f"/jobs/{stored}/")
-                stop = visitor.send(f"/jobs/{stored}/stop/", {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"]})  # fmt: skip
+                stop = visitor.send(
+                    f"/jobs/{stored}/stop/", {"csrfmiddlewaretoken": page.hidden()["csrfmiddlewaretoken"]}
+                )
                 assert page.status == 200 and stop.status == 200, (page.words, stop.words)
         return [row for row in rows() if row[1] in {"queued", "running", "waiting"}]
 
@@ -233,7 +240,10 @@ def every_copy_is_whole(appliance: Machine) -> None:
 
 def nothing_half_written(appliance: Machine) -> None:
     """What daemons read is whole: each file of Larder's has the digest that it was written with."""
-    code = "from appliance.shares import publish; print([str(one.owned.path) for one in publish.SERVING.values() if one.owned.drifted()])"
+    code = (
+        "from appliance.shares import publish; print([str(one.owned.path) for one in publish.SERVING.values() if "
+        "one.owned.drifted()])"
+    )
     assert appliance.run("/opt/larder/venv/bin/python", "-I", "-c", code).strip() == "[]"
     appliance.run("testparm", "-s", "--suppress-prompt")
 
@@ -243,7 +253,10 @@ def pools_and_folders(visitor: Visitor, appliance: Machine) -> None:
     here = moving.pools(appliance)
     assert "safe" in here
     visitor.wait_until("/pools/", *here, timeout=TIMEOUT)
-    rows = [line.split("\t") for line in appliance.run("zfs", "list", "-H", "-o", "name,mounted,canmount,mountpoint").splitlines()]  # fmt: skip
+    rows = [
+        line.split("\t")
+        for line in appliance.run("zfs", "list", "-H", "-o", "name,mounted,canmount,mountpoint").splitlines()
+    ]
     names = [row[0] for row in rows]
     gone = [f"{pool}/{folder}" for pool in POOLS for folder in FOLDERS if f"{pool}/{folder}" not in names]
 
@@ -258,7 +271,8 @@ def pools_and_folders(visitor: Visitor, appliance: Machine) -> None:
 
 
 def shares(visitor: Visitor, appliance: Machine) -> None:
-    """Samba and the NFS server give out nothing that is switched off, and of what is on and was not begun the page says so."""
+    """Samba and the NFS server give out nothing that is switched off, and of what is on and was
+    not begun the page says so."""
     rows = appliance.run("zfs", "list", "-H", "-o", "mountpoint,guid,larder:share", "-t", "filesystem").splitlines()
     keys = {mountpoint: guid for mountpoint, guid, _value in (row.split("\t") for row in rows)}
 
@@ -284,9 +298,14 @@ def shares(visitor: Visitor, appliance: Machine) -> None:
 
 
 def modes(appliance: Machine, odd: set[str]) -> None:
-    """A folder whose creation was done is the users' and nobody else's; ``odd`` are the guids of those that were not done."""
+    """A folder whose creation was done is the users' and nobody else's;
+    ``odd`` are the guids of those that were not done."""
     rows = appliance.run("zfs", "list", "-H", "-o", "guid,mountpoint,mounted", "-t", "filesystem").splitlines()
-    places = {place: guid for guid, place, mounted in (row.split("\t") for row in rows) if mounted == "yes" and place.count("/") > 1}  # fmt: skip
+    places = {
+        place: guid
+        for guid, place, mounted in (row.split("\t") for row in rows)
+        if mounted == "yes" and place.count("/") > 1
+    }
     places = {place: guid for place, guid in places.items() if place != f"/{KEPT}"}
     if not places:
         return

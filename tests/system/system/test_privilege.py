@@ -73,10 +73,23 @@ def tried(appliance) -> dict[str, str]:
 
 
 OUT_OF_REACH = (
-    "run zpool", "run a shell", "open /dev/zfs", "open /dev/sda", "open /dev/vda", "write below /etc", "write its own code", "read /etc/shadow",
-    "read the agent's journal", "write the agent's locks", "replace the agent's socket", "write the spool", "reach the network", "become root",
-    "see root's processes", "mount",
-)  # fmt: skip
+    "run zpool",
+    "run a shell",
+    "open /dev/zfs",
+    "open /dev/sda",
+    "open /dev/vda",
+    "write below /etc",
+    "write its own code",
+    "read /etc/shadow",
+    "read the agent's journal",
+    "write the agent's locks",
+    "replace the agent's socket",
+    "write the spool",
+    "reach the network",
+    "become root",
+    "see root's processes",
+    "mount",
+)
 
 
 @pytest.mark.parametrize("what", OUT_OF_REACH)

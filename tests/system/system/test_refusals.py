@@ -10,7 +10,11 @@ import pytest
 from deploy.image.machine import wait_for
 from tests.visitor import Visitor, create_pool, disk_paths
 
-ASK = "import sys, json; from appliance import agent_client as client\ntry:\n    print(json.dumps(list(client.stream_replies(json.load(sys.stdin)))))\nexcept Exception as error:\n    print(json.dumps(str(error)))"
+ASK = (
+    "import sys, json; from appliance import agent_client as client\ntry:\n    "
+    "print(json.dumps(list(client.stream_replies(json.load(sys.stdin)))))\nexcept Exception as error:\n    "
+    "print(json.dumps(str(error)))"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -109,7 +113,11 @@ def test_the_set_up_page_is_gone_after_set_up(appliance):
     assert Visitor(appliance).get("/setup/").status == 404
 
 
-STATUS_OF = "import http.client, ssl, sys; c = http.client.HTTPSConnection('127.0.0.1', context=ssl._create_unverified_context()); c.request('GET', '/', headers={'Host': sys.argv[1]}); print(c.getresponse().status)"
+STATUS_OF = (
+    "import http.client, ssl, sys; c = http.client.HTTPSConnection('127.0.0.1', "
+    "context=ssl._create_unverified_context()); c.request('GET', '/', headers={'Host': sys.argv[1]}); "
+    "print(c.getresponse().status)"
+)
 
 
 @pytest.mark.parametrize(("host", "status"), [("evil.example", "400"), ("10.0.2.15", "302"), ("larder.local", "302")])

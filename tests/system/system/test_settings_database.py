@@ -17,7 +17,17 @@ def restart(appliance) -> None:
 
 
 def test_box_with_a_damaged_settings_database_restores_the_copy_and_says_so(appliance, visitor):
-    appliance.run("setpriv", "--reuid=larder", "--regid=larder", "--clear-groups", "sh", "-c", 'cd /opt/larder/app && umask 077 && /opt/larder/venv/bin/python -c "$1"', "sh", COPY)  # fmt: skip
+    appliance.run(
+        "setpriv",
+        "--reuid=larder",
+        "--regid=larder",
+        "--clear-groups",
+        "sh",
+        "-c",
+        'cd /opt/larder/app && umask 077 && /opt/larder/venv/bin/python -c "$1"',
+        "sh",
+        COPY,
+    )
     appliance.run("systemctl", "stop", *UNITS)
     appliance.run("dd", "if=/dev/urandom", f"of={DATABASE}", "bs=4096", "seek=1", "count=60", "conv=notrunc")
     restart(appliance)

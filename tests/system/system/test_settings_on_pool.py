@@ -1,4 +1,5 @@
-"""The settings database is gone, its copies too: the pool's record has the settings, and a reviewed page brings them back."""
+"""The settings database is gone, its copies too: the pool's record has the settings, and a
+reviewed page brings them back."""
 
 from __future__ import annotations
 
@@ -19,10 +20,22 @@ UNITS = ("larder-prepare.service", "larder-web.service", "larder-worker.service"
 CANARY = "canary-mail-pass-7731"
 ADDRESS = "canary-anna@example.org"
 MAIL = {
-    "preset": "own", "host": "mail.example.org", "port": 587, "security": "starttls", "user": "box@example.org",
-    "sender": "box@example.org", "critical": ADDRESS, "warning": ADDRESS, "notice": ADDRESS, "quiet_from": 22, "quiet_to": 7,
-    "digest_hour": 9, "webhook": "", "password": CANARY, "address": "",
-}  # fmt: skip
+    "preset": "own",
+    "host": "mail.example.org",
+    "port": 587,
+    "security": "starttls",
+    "user": "box@example.org",
+    "sender": "box@example.org",
+    "critical": ADDRESS,
+    "warning": ADDRESS,
+    "notice": ADDRESS,
+    "quiet_from": 22,
+    "quiet_to": 7,
+    "digest_hour": 9,
+    "webhook": "",
+    "password": CANARY,
+    "address": "",
+}
 SCHEDULE = "Scrub every week between 02:00 and 04:00"
 
 

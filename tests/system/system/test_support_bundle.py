@@ -128,7 +128,10 @@ def test_nothing_of_it_is_on_a_disk_and_it_goes_when_it_is_discarded(appliance, 
         "-not -path '/proc/*' -not -path '/opt/*' 2>/dev/null || true"
     )
     assert found.strip() == ""
-    held = "ls -l /proc/$(systemctl show --property=MainPID --value larder-web.service)/fd | grep -c larder-support-bundle || true"
+    held = (
+        "ls -l /proc/$(systemctl show --property=MainPID --value larder-web.service)/fd | grep -c "
+        "larder-support-bundle || true"
+    )
     assert appliance.shell(held).strip() == "1"
     press(visitor, "discard")
     assert appliance.shell(held).strip() == "0"

@@ -36,7 +36,8 @@ def test_with_a_suspended_pool_check_every_page_and_says_what_to_do(appliance, v
     appliance.kill(6)
     # Something has to be written before ZFS notices; it then waits for ever, so it is left alone.
     appliance.shell(
-        "(dd if=/dev/urandom of=/late/x bs=1M count=8 conv=fsync >/dev/null 2>&1 &) ; (zpool sync late >/dev/null 2>&1 &) ; true"
+        "(dd if=/dev/urandom of=/late/x bs=1M count=8 conv=fsync >/dev/null 2>&1 &) ; (zpool sync late "
+        ">/dev/null 2>&1 &) ; true"
     )
     visitor.wait_until("/", "late has stopped", timeout=90)
     check_every_page(visitor)
@@ -50,7 +51,8 @@ def test_without_the_zfs_module_check_every_page_and_says_so(appliance, visitor)
     appliance.run(
         "sh",
         "-c",
-        "printf 'install zfs /bin/false\nblacklist zfs\n' > /etc/modprobe.d/no-zfs.conf; rm -f /etc/zfs/zpool.cache; sync",
+        "printf 'install zfs /bin/false\nblacklist zfs\n' > /etc/modprobe.d/no-zfs.conf; rm -f "
+        "/etc/zfs/zpool.cache; sync",
     )
     # A suspended pool lets nobody shut down in order.
     appliance.cut_power()

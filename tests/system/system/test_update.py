@@ -53,7 +53,10 @@ def test_installation_of_folders_becomes_one_of_links(appliance, checkout):
 
 def test_power_cut_during_an_update_leaves_a_box_that_starts(appliance, checkout):
     for moment in ("app.b/manage.py", "app.b/venv", "app.b/static"):
-        appliance.shell("[ $(readlink /opt/larder/app) = app.a ] || { mv /opt/larder/app.b /opt/larder/app.a; ln -sfn app.a /opt/larder/app; }; rm -rf /opt/larder/app.b")  # fmt: skip
+        appliance.shell(
+            "[ $(readlink /opt/larder/app) = app.a ] || { mv /opt/larder/app.b /opt/larder/app.a; ln -sfn "
+            "app.a /opt/larder/app; }; rm -rf /opt/larder/app.b"
+        )
         appliance.shell(f"(setsid {checkout}/deploy/install code >/dev/null 2>&1 &) ; true")
         appliance.shell(f"until [ -e /opt/larder/{moment} ]; do sleep 0.05; done", timeout=300)
         appliance.cut_power()

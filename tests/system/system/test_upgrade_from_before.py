@@ -1,4 +1,5 @@
-"""A box that runs Larder of before the restructuring is updated: its settings, jobs, journals and properties go on working."""
+"""A box that runs Larder of before the restructuring is updated: its settings, jobs, journals and
+properties go on working."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ GONE = "/var/lib/larder/settings.sqlite3* /run/larder/inventory/inventory.sqlite
 UNITS = ("larder-web.socket", "larder-web", "larder-worker", "larder-agent.socket")
 WHEELS = "/tmp/wheels-before"
 # All at once: the worker is started again two seconds after it was killed.
-CUT = "systemctl kill -s KILL larder-agent.service larder-worker.service; systemctl stop larder-worker larder-web.socket larder-web"
+CUT = (
+    "systemctl kill -s KILL larder-agent.service larder-worker.service; systemctl stop larder-worker "
+    "larder-web.socket larder-web"
+)
 # Addresses of now, and what they were.
 ADDRESSES = {"/users/": "/people/", "/benchmarks/": "/sweeps/"}
 
@@ -42,7 +46,8 @@ class VisitorBefore(Visitor):
 
 
 def install_version_before(appliance: Machine, folder: Path) -> None:
-    """Take this Larder away with what it has stored, and install the version of before as an owner would have had it."""
+    """Take this Larder away with what it has stored, and install the version of before as
+    an owner would have had it."""
     archive = subprocess.run(
         ["git", "-C", str(CHECKOUT), "archive", "--format=tar.gz", BEFORE, *PARTS], capture_output=True, check=False
     )
@@ -62,7 +67,8 @@ def install_version_before(appliance: Machine, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def before(appliance: Machine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What was done with the version of before: jobs that ended well, badly, and in the middle; a share; a paused benchmark."""
+    """What was done with the version of before: jobs that ended well, badly, and in the middle; a
+    share; a paused benchmark."""
     install_version_before(appliance, tmp_path_factory.mktemp("before"))
     visitor = VisitorBefore.of_new(appliance)
     done = visitor.confirm(visitor.review_pool("tank", disk_paths(appliance, 1, 2), "mirror-1"))

@@ -18,8 +18,10 @@ def folder(appliance, visitor) -> str:
     """A pool with a folder that holds files; anna and ben, and ben in the group family. The address of its page."""
     create_pool(appliance, "tank", "mirror", *disk_paths(appliance, 1, 2))
     appliance.shell(
-        "zfs create tank/photos; zfs create tank/photos/own; mkdir -p /tank/photos/2026/may; echo sea > /tank/photos/2026/may/sea.jpg; "
-        "mkdir /outside; echo x > /outside/secret; chmod 700 /outside; ln -s /outside /tank/photos/way-out; zfs snapshot tank/photos@one"
+        "zfs create tank/photos; zfs create tank/photos/own; mkdir -p /tank/photos/2026/may; echo sea > "
+        "/tank/photos/2026/may/sea.jpg; "
+        "mkdir /outside; echo x > /outside/secret; chmod 700 /outside; ln -s /outside /tank/photos/way-out; "
+        "zfs snapshot tank/photos@one"
     )
     make(visitor, "anna", PASSWORD)
     make(visitor, "ben", PASSWORD)
@@ -89,9 +91,11 @@ def test_a_person_who_may_only_read_from_now_on_cannot_take_it_back(appliance, v
 
 
 def test_links_swapped_in_during_the_walk_lead_nowhere(appliance, visitor, folder):
-    """A loop in the appliance replaces folders by links to /outside and back as fast as it can, while the rules are set."""
+    """A loop in the appliance replaces folders by links to /outside and back as fast as it
+    can, while the rules are set."""
     appliance.shell(
-        "mkdir -p /outside/d; echo x > /outside/d/x; for n in $(seq 200); do mkdir -p /tank/photos/race/$n/d; echo x > /tank/photos/race/$n/d/x; done"
+        "mkdir -p /outside/d; echo x > /outside/d/x; for n in $(seq 200); do mkdir -p "
+        "/tank/photos/race/$n/d; echo x > /tank/photos/race/$n/d/x; done"
     )
     before = appliance.shell("find /outside -exec stat -c '%n %a %u %g' {} + | sort; getfacl -R -p /outside")
     swap = (
@@ -115,7 +119,8 @@ def test_links_swapped_in_during_the_walk_lead_nowhere(appliance, visitor, folde
 
 def test_it_tells_how_far_it_is_and_can_be_stopped(appliance, visitor, folder):
     appliance.shell(
-        "mkdir /tank/photos/many; cd /tank/photos/many; for n in $(seq 150); do mkdir $n; (cd $n; seq 200 | xargs touch); done",
+        "mkdir /tank/photos/many; cd /tank/photos/many; for n in $(seq 150); do mkdir $n; (cd $n; seq 200 | "
+        "xargs touch); done",
         timeout=600,
     )
     job = say(visitor, folder, everybody="none", person_anna="change")

@@ -56,11 +56,14 @@ def test_the_account_opens_no_way_into_the_box(people):
 
 
 def test_sshd_refuses_the_account_even_with_a_key_that_it_would_take(people):
-    """A second sshd on the loopback, with the box's own settings and a key for everybody: root gets in, anna does not."""
+    """A second sshd on the loopback, with the box's own settings and a key for everybody:
+    root gets in, anna does not."""
     people.shell(
         "ssh-keygen -q -t ed25519 -N '' -f /root/people-key; mkdir -p -m 755 /etc/ssh/people-keys; "
-        "for who in root anna; do cp /root/people-key.pub /etc/ssh/people-keys/$who; chmod 644 /etc/ssh/people-keys/$who; done; "
-        "/usr/sbin/sshd -p 2299 -o ListenAddress=127.0.0.1 -o PidFile=/run/people-sshd.pid -o AuthorizedKeysFile=/etc/ssh/people-keys/%u"
+        "for who in root anna; do cp /root/people-key.pub /etc/ssh/people-keys/$who; chmod 644 "
+        "/etc/ssh/people-keys/$who; done; "
+        "/usr/sbin/sshd -p 2299 -o ListenAddress=127.0.0.1 -o PidFile=/run/people-sshd.pid -o "
+        "AuthorizedKeysFile=/etc/ssh/people-keys/%u"
     )
     try:
         options = (

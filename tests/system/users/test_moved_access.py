@@ -27,7 +27,9 @@ def moved(appliance, visitor):
     visitor.wait_until("/folders/", "tank/homes")
     for name in ("anna", "ben"):
         make(visitor, name, WORD, home="tank/homes")
-        appliance.run("setpriv", f"--reuid={name}", "--regid=larder-people", "--init-groups", "touch", f"/tank/homes/{name}/mine")  # fmt: skip
+        appliance.run(
+            "setpriv", f"--reuid={name}", "--regid=larder-people", "--init-groups", "touch", f"/tank/homes/{name}/mine"
+        )
     guid = moving.guid_of(appliance, "tank")
     moving.done(visitor, moving.end_review(visitor, guid, "export"))
     become_another_box(appliance)

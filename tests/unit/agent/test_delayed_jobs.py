@@ -59,7 +59,9 @@ def clock(monkeypatch, tmp_path):
     return now
 
 
-def run(job: str = JOB, facts: Facts | None = None, operation: Operation = GRAVE, seen: Facts | None = None) -> dict[str, Any]:  # fmt: skip
+def run(
+    job: str = JOB, facts: Facts | None = None, operation: Operation = GRAVE, seen: Facts | None = None
+) -> dict[str, Any]:
     facts = facts or box()
     sent: list[dict[str, Any]] = []
     execute(job, operation, operation.plan(seen or box()).digest(), lambda: facts, sent.append)
@@ -301,10 +303,26 @@ def test_the_console_explains_itself(words):
 OPERATIONS = typing.get_args(Registered)
 # What destroys or lays open whatever the facts are. Taking one out of this list is a decision about the threat model.
 ALWAYS = {
-    "destroy-pool", "destroy-dataset", "destroy-snapshots", "destroy-bookmark", "erase-disk", "roll-back", "rewind-checkpoint",
-    "discard-checkpoint", "release-snapshot", "change-key", "delete-key", "set-password",
-    "set-time-servers", "confirm-host-key", "confirm-import-key", "remove-remote", "take-place", "pair-box", "receive-copies",
-}  # fmt: skip
+    "destroy-pool",
+    "destroy-dataset",
+    "destroy-snapshots",
+    "destroy-bookmark",
+    "erase-disk",
+    "roll-back",
+    "rewind-checkpoint",
+    "discard-checkpoint",
+    "release-snapshot",
+    "change-key",
+    "delete-key",
+    "set-password",
+    "set-time-servers",
+    "confirm-host-key",
+    "confirm-import-key",
+    "remove-remote",
+    "take-place",
+    "pair-box",
+    "receive-copies",
+}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda kind: kind.__name__)

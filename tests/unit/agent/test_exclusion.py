@@ -1,4 +1,5 @@
-"""Which operations keep each other out: a table over every operation that the agent runs, and real locks of two processes."""
+"""Which operations keep each other out: a table over every operation that the agent runs, and
+real locks of two processes."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ OF_POOL = {"pool": "tank", "guid": GUID}
 CHANGE = {"dataset": "tank/a", "protocol": "smb"}
 SMB = {"smb": {"name": "a", "write": ["berta"]}}
 # What each operation is about: (its fields, what it does). What it does decides below whom it must keep out:
-# "uses X": works on the files of X; "takes X": X and all below leaves or is put back; "rules": rewrites who may use what;
-# "disk": needs the disk for itself; "pool": changes the pool tank.
+# "uses X": works on the files of X; "takes X": X and all below leaves or is put back; "rules": rewrites who may use
+# what; "disk": needs the disk for itself; "pool": changes the pool tank.
 SAMPLES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "create-pool": ({"name": "tank", "layout": "stripe", "groups": [[path_of(1)]]}, {"disk", "pool"}),
     "take-place": ({"pool": "tank", "guid": 5, "box": "0123456789abcdef", "sealed": True}, {"pool", "accounts"}),
@@ -422,7 +423,8 @@ def test_a_command_that_outlives_its_job_keeps_the_lock_and_is_told(folders, mon
     """As one that hangs in the kernel does: it holds what its job held, until it ends."""
     monkeypatch.setattr(locks, "SECONDS_TO_END", -1.0)
     script = (
-        "import sys; from pathlib import Path; from appliance import command; from appliance.system import locks, paths as places\n"
+        "import sys; from pathlib import Path; from appliance import command; from appliance.system import "
+        "locks, paths as places\n"
         "places.LOCKS = Path(sys.argv[1])\n"
         "import subprocess\n"
         "with locks.hold_locks(['tank'], print):\n"

@@ -215,11 +215,13 @@ EVERY_REQUEST: list[dict[str, Any]] = [
     {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos/trip", "moment": "larder-backup-x"},
 ]
 VERBS = {verb_of(kind) for kind in get_args(RegisteredRequest)}
-# Looking for pools, whole: with another word behind it that would be importing one. An import looks before its digest counts.
+# Looking for pools, whole: with another word behind it that would be importing one.
+# An import looks before its digest counts.
 LOOKS = [["zpool", "import", "-d", "/dev/disk/by-id"], ["zpool", "import", "-D", "-d", "/dev/disk/by-id"]]
 LOOKING = {"run", "look-for-pools"}
 LIST, ASK = ("zfs", "list"), ("smartctl", "--json", "-n", "standby")
-# How every command begins that a request may run with other words in it. Only what reads; a disk's timer is its request.
+# How every command begins that a request may run with other words in it.
+# Only what reads; a disk's timer is its request.
 MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "run": (("smbstatus",), ("blkid", "--probe"), ("cmp",)),  # disks are read, to know what the plan would be
     "follow": (),
@@ -240,7 +242,16 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "switch-setting": (
         ("systemctl", "is-active", "larder-setting-back-a.timer", "larder-setting-back-b.timer"),
         ("systemctl", "stop", "larder-setting-back-a.timer", "larder-setting-back-b.timer"),
-        ("systemd-run", "--quiet", "--collect", "--unit=larder-setting-back-a", "--on-active=1800s", "sysctl", "-q", "-w"),
+        (
+            "systemd-run",
+            "--quiet",
+            "--collect",
+            "--unit=larder-setting-back-a",
+            "--on-active=1800s",
+            "sysctl",
+            "-q",
+            "-w",
+        ),
         ("sysctl", "-q", "-w"),
     ),
     "read-damage": (("zpool", "status"),),
@@ -281,7 +292,7 @@ MAY_RUN: dict[str, tuple[tuple[str, ...], ...]] = {
     "list-remote-copies": (),
     "read-remote-copy": (),
     "read-log": (("journalctl", "--no-pager", "--quiet", "--output=json"),),
-}  # fmt: skip
+}
 
 
 def test_every_request_of_the_agent_is_tried_and_what_it_may_run_is_listed():

@@ -472,8 +472,9 @@ def test_a_step_that_cannot_be_looked_at_does_not_keep_its_job_open_for_ever(mon
     monkeypatch.setattr(Errand, "load_extra_facts", load)
     outcome = settled()
     assert (outcome["state"], outcome["text"]) == (
-        "interrupted", "It was interrupted after 1 of 2 steps. Begin again at two.",
-    )  # fmt: skip
+        "interrupted",
+        "It was interrupted after 1 of 2 steps. Begin again at two.",
+    )
     assert advice(ERRAND, "two", box()) in outcome["text"]
 
 

@@ -1,4 +1,5 @@
-"""The fault run with a machine (``tests/system/faults.py``) takes hours; that its list is complete is tested here, every time."""
+"""The fault run with a machine (``tests/system/faults.py``) takes hours; that its list is complete
+is tested here, every time."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_backup_without_encrypted_folders_has_no_key_to_try():
         checked_plan(check(), replace(facts, datasets=plain))
 
 
-# --- results in a log ---------------------------------------------------------------------------------------------------
+# --- results in a log -------------------------------------------------------------------------------------------------
 def test_result_with_the_longest_paths_can_be_read_again():
     path = "ä\x00" * 2000
     found = Comparison(1, 2, 3, 4, 5, (path,) * 5, ("tank/" + "x" * 240,) * 5)

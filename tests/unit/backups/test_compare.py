@@ -69,15 +69,30 @@ def changed(path: Path) -> None:
     [
         (lambda copy: changed(copy / "trip/deep/two"), "trip/deep/two: has different contents"),
         (lambda copy: (copy / "trip/deep/two").chmod(0o600), "trip/deep/two: has different access rights"),
-        (lambda copy: os.setxattr(copy / "trip/deep/two", "user.note", b"lost"), "trip/deep/two: has different attributes or access rights"),
-        (lambda copy: os.removexattr(copy / "trip/deep/two", "user.note"), "trip/deep/two: has different attributes or access rights"),
-        (lambda copy: keep_time(copy / "trip/deep", (copy / "trip/deep/two").unlink), "trip/deep/two: missing in the copy"),
-        (lambda copy: keep_time(copy / "trip", lambda: (copy / "trip/more").write_text("")), "trip/more: only in the copy"),
+        (
+            lambda copy: os.setxattr(copy / "trip/deep/two", "user.note", b"lost"),
+            "trip/deep/two: has different attributes or access rights",
+        ),
+        (
+            lambda copy: os.removexattr(copy / "trip/deep/two", "user.note"),
+            "trip/deep/two: has different attributes or access rights",
+        ),
+        (
+            lambda copy: keep_time(copy / "trip/deep", (copy / "trip/deep/two").unlink),
+            "trip/deep/two: missing in the copy",
+        ),
+        (
+            lambda copy: keep_time(copy / "trip", lambda: (copy / "trip/more").write_text("")),
+            "trip/more: only in the copy",
+        ),
         (lambda copy: os.utime(copy / "trip/deep", (1, 1)), "trip/deep: has a different time"),
-        (lambda copy: keep_time(copy / "trip/deep/two", lambda: (copy / "trip/deep/two").write_text("longer")), "trip/deep/two: has a different size"),
+        (
+            lambda copy: keep_time(copy / "trip/deep/two", lambda: (copy / "trip/deep/two").write_text("longer")),
+            "trip/deep/two: has a different size",
+        ),
     ],
     ids=["contents", "mode", "attribute", "attribute gone", "missing", "more", "time", "size"],
-)  # fmt: skip
+)
 def test_each_difference_is_found_and_nothing_else_is(pair, act, said):
     act(pair[1])
     found = compare(pair)

@@ -138,7 +138,14 @@ def result_of(notes: Sequence[str]) -> Rehearsal:
 # --- what is refused ------------------------------------------------------------------------------------------------
 def test_steps_name_every_folder_and_nothing_is_lost():
     found = plan()
-    assert [step.name for step in found.steps] == ["prepare", "restore-55", "restore-57", "restore-56", "compare", "remove"]  # fmt: skip
+    assert [step.name for step in found.steps] == [
+        "prepare",
+        "restore-55",
+        "restore-57",
+        "restore-56",
+        "compare",
+        "remove",
+    ]
     assert not found.losses
     assert not operation().needs_proof(known(), found)
 

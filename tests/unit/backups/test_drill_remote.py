@@ -1,4 +1,5 @@
-"""Testing a restore from another computer: what is refused, what is fetched, and that every file is compared and nothing stays."""
+"""Testing a restore from another computer: what is refused, what is fetched, and that every file is
+compared and nothing stays."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from appliance.facts.datasets import Dataset, Property
 from appliance.facts.remote import Remote
 from appliance.operation import Plan, checked_plan
 from tests.reasons import expect_refusal
-from tests.unit.backups.test_drill import KEY, SCRATCH, SEALED, Box, compared, result_of, run, zfs  # noqa: F401  # fixtures
+
+# fixtures
+from tests.unit.backups.test_drill import KEY, SCRATCH, SEALED, Box, compared, result_of, run, zfs  # noqa: F401
 from tests.unit.backups.test_remote_answers import HELLO
 from tests.unit.backups.test_remote_connection import OTHER
 from tests.unit.backups.test_restore_folder import PHOTOS, SECRET_GUID, TREE, TRIP_GUID, facts_of
@@ -35,10 +38,17 @@ HERE = {
     "tank/photos/trip 2019": (TRIP_GUID, 102),
 }
 ORIGINALS = (
-    dataset("tank/photos", guid=PHOTOS, referenced=10**9, backup=encode_tasks((TASK,)), backup_source="local", properties={"acltype": Property("posix", "local")}),
+    dataset(
+        "tank/photos",
+        guid=PHOTOS,
+        referenced=10**9,
+        backup=encode_tasks((TASK,)),
+        backup_source="local",
+        properties={"acltype": Property("posix", "local")},
+    ),
     dataset("tank/photos/secret", guid=SECRET_GUID, **SEALED),
     dataset("tank/photos/trip 2019", guid=TRIP_GUID),
-)  # fmt: skip
+)
 THERE = {"photos": (55, 101, False), "photos/secret": (57, 103, True), "photos/trip_2019": (56, 102, False)}
 PLACES = {name: f"{SCRATCH}/{guid}" for name, (guid, _snapshot) in HERE.items()}
 SNAP = "@larder-backup-x"
@@ -111,7 +121,15 @@ def left_of_it(zfs: Box) -> list[str]:  # noqa: F811
 # --- what is refused ------------------------------------------------------------------------------------------------
 def test_steps_ask_first_and_nothing_is_lost():
     found = plan()
-    assert [step.name for step in found.steps] == ["connect", "prepare", "restore-5", "restore-7", "restore-6", "compare", "remove"]  # fmt: skip
+    assert [step.name for step in found.steps] == [
+        "connect",
+        "prepare",
+        "restore-5",
+        "restore-7",
+        "restore-6",
+        "compare",
+        "remove",
+    ]
     assert not found.losses and not operation().needs_proof(known(), found)
     said = " ".join(found.warnings)
     assert "this box does not store the key: tank/photos/secret" in said and "No backup is sent" in said
@@ -132,14 +150,17 @@ def changed(name: str, **changes: Any) -> Facts:
         (known(remotes=(replace(REMOTE, host_key=""),)), "remote-not-confirmed"),
         (known(remotes=(replace(REMOTE, offered_key=OTHER),)), "remote-key-changed"),
         (changed("tank/photos", backup=""), "backup-missing"),
-        (changed("tank/photos", backup=encode_tasks((BackupTask(key=KEY, pool=2000, path="backups/photos"),))), "backup-missing"),
+        (
+            changed("tank/photos", backup=encode_tasks((BackupTask(key=KEY, pool=2000, path="backups/photos"),))),
+            "backup-missing",
+        ),
         (known(datasets=TREE), "folder-missing"),
         (changed("tank/photos/secret", key_status="unavailable"), "dataset-locked"),
         (changed("tank", readonly=True), "dataset-read-only"),
         (changed("tank", available=10**9, used=10**12), "drill-no-room"),
         (known(dataset(SCRATCH)), "dataset-exists"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_tested_is_refused_beforehand(found, code):
     with expect_refusal(code):
         checked_plan(operation(), found)
@@ -198,7 +219,9 @@ def test_everything_is_fetched_by_guid_compared_with_the_originals_and_removed(p
     assert peer.asked == [("hello",), ("tree", "photos")]
     assert streams.asked == ["send photos 101 large", "send photos/secret 103 raw", "send photos/trip_2019 102 large"]
     for words in streams.received:
-        assert {f"larder:drill={KEY}", "canmount=noauto", "readonly=on", "setuid=off", "devices=off"} <= set(words) and "-F" not in words  # fmt: skip
+        assert {f"larder:drill={KEY}", "canmount=noauto", "readonly=on", "setuid=off", "devices=off"} <= set(
+            words
+        ) and "-F" not in words
     assert "acltype=posix" in streams.received[0] and "acltype=posix" not in streams.received[2]
     assert streams.rates == [20 * 10**6] * 3
     assert compared == [(name + SNAP, PLACES[name] + SNAP) for name in ("tank/photos", "tank/photos/trip 2019")]
@@ -211,7 +234,11 @@ def test_everything_is_fetched_by_guid_compared_with_the_originals_and_removed(p
 def test_newest_of_several_common_moments_is_fetched(peer, zfs, streams, compared):  # noqa: F811
     """What only one side has does not count, and the order is that of this box."""
     zfs.snapshots["tank/photos"] = [90, 101, 120]
-    more = [f"safe/attic/photos@{short}\t{key}\t{value}" for short, guid, txg in (("older", 90, 9), ("only-there", 130, 10)) for key, value in (("guid", guid), ("createtxg", txg), ("creation", 1764000900), ("referenced", 10**9))]  # fmt: skip
+    more = [
+        f"safe/attic/photos@{short}\t{key}\t{value}"
+        for short, guid, txg in (("older", 90, 9), ("only-there", 130, 10))
+        for key, value in (("guid", guid), ("createtxg", txg), ("creation", 1764000900), ("referenced", 10**9))
+    ]
     peer.tree = listing(THERE).replace("\nend\n", "\n" + "\n".join(more) + "\nend\n")
     run(plan())
     assert streams.asked[0] == "send photos 101 large"
@@ -291,8 +318,9 @@ def test_properties_that_came_along_stop_it(peer, zfs, streams, compared, monkey
 
 # --- however it ends ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "error", [NotReceived(1, "cannot receive: incomplete stream", 255, "Connection reset"), OSError(5, "Input/output error")]
-)  # fmt: skip
+    "error",
+    [NotReceived(1, "cannot receive: incomplete stream", 255, "Connection reset"), OSError(5, "Input/output error")],
+)
 def test_failure_leaves_nothing(zfs, streams, error):  # noqa: F811
     streams.fails = error
     with pytest.raises((Failed, OSError)):

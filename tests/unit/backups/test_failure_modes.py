@@ -1,4 +1,5 @@
-"""Ways in which replication has lost data elsewhere, each kept out by a rule: keys, decrypting, holds, flags, disks in turn."""
+"""Ways in which replication has lost data elsewhere, each kept out by a rule: keys, decrypting,
+holds, flags, disks in turn."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_encrypted_copy_with_another_set_of_keys_is_refused_before_anything_is_s
     )
     monkeypatch.setattr(copies, "read_values", lambda name, _keys: {"ivsetguid": sets[name]} if sets.get(name) else {})
     monkeypatch.setattr(copies, "settle", lambda *_given: None)
-    monkeypatch.setattr(list_snapshots, "list_snapshots", lambda _names: [replace(snapshot(1), name=f"{TARGET}@larder-backup-1")])  # fmt: skip
+    monkeypatch.setattr(
+        list_snapshots, "list_snapshots", lambda _names: [replace(snapshot(1), name=f"{TARGET}@larder-backup-1")]
+    )
     monkeypatch.setattr(transfer, "run_stream", lambda _work, _one, decision: streams.append(decision) or 10)
     if sent:
         assert run_transfer(Working(), one, 2) == 10
@@ -63,7 +66,7 @@ def test_encrypted_copy_with_another_set_of_keys_is_refused_before_anything_is_s
     assert bool(streams) is sent
 
 
-# --- sending an encrypted dataset decrypted -------------------------------------------------------------------------------
+# --- sending an encrypted dataset decrypted ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("version", "good"),
     [("2.3.9-0+deb13u1", True), ("2.3.3-1", True), ("2.3.2-1", False), ("2.1.11-1", False), ("", False)],
@@ -90,7 +93,7 @@ def test_raw_streams_and_plain_folders_ask_for_no_version(monkeypatch):
         transfer.check_decrypting(DatasetCopy(dataset(SOURCE, encryption=encryption), TARGET, "x", flags, TASK))
 
 
-# --- tokens as an attack ------------------------------------------------------------------------------------------------
+# --- tokens as an attack ----------------------------------------------------------------------------------------------
 def test_token_of_an_encrypted_folder_is_only_ever_sent_encrypted():
     """A token that was made up would otherwise have ZFS send it decrypted (openzfs/zfs#14153)."""
     one = DatasetCopy(dataset(SOURCE, encryption="aes-256-gcm"), TARGET, "x", ("-w",), TASK)
@@ -98,7 +101,7 @@ def test_token_of_an_encrypted_folder_is_only_ever_sent_encrypted():
     assert one.sender(Decision("resume", token="1-a"), "-n", "-P") == ["zfs", "send", "-n", "-P", "-w", "-t", "1-a"]
 
 
-# --- encryption roots -----------------------------------------------------------------------------------------------------
+# --- encryption roots -------------------------------------------------------------------------------------------------
 def copied(name: str, mark: CopyMark, **more: Any) -> Dataset:
     """A copy whose key is loaded, as after somebody looked into it."""
     return dataset(name, copy_of=mark.text, encryption="aes-256-gcm", encryption_root=name, **more)
@@ -121,7 +124,7 @@ def test_new_key_of_an_original_says_that_its_copies_open_with_the_old_one_until
     assert any("old key" in text and "next backup" in text for text in plan.warnings) is backed_up
 
 
-# --- snapshots of copies --------------------------------------------------------------------------------------------------
+# --- snapshots of copies ----------------------------------------------------------------------------------------------
 def test_snapshot_of_a_copy_is_refused_because_no_run_could_continue_after_it():
     copy = dataset(TARGET, copy_of=CopyMark(5, raw=False).text)
     with expect_refusal("snapshot-of-copy"):
@@ -138,17 +141,17 @@ def test_snapshot_of_everything_in_a_pool_leaves_the_copies_in_it_out_and_says_s
     assert any("2 copies" in text for text in plan.warnings)
 
 
-# --- holds that pin space -------------------------------------------------------------------------------------------------
+# --- holds that pin space ---------------------------------------------------------------------------------------------
 def test_no_backup_takes_a_hold_that_a_crash_could_leave():
-    """Bookmarks keep the moment to continue from, so that nothing has to be held; that none is left on real ZFS is looked at
-    after each interruption of a random history."""
+    """Bookmarks keep the moment to continue from, so that nothing has to be held; that none is left on real ZFS is
+    looked at after each interruption of a random history."""
     for path in sorted(Path(appliance.backups.__file__).parent.rglob("*.py")):
         text = path.read_text()
         for word in ('"hold"', "HoldSnapshot", "hold_snapshots", "lzc_hold"):
             assert word not in text, path
 
 
-# --- flags of streams -----------------------------------------------------------------------------------------------------
+# --- flags of streams -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("state", ["disabled", "missing"])
 @pytest.mark.parametrize("lacking", FEATURES)
 def test_pool_that_lacks_one_feature_gets_plain_streams(lacking, state):
@@ -181,9 +184,10 @@ def test_first_stream_notes_how_it_was_made(flags, noted):
     assert f"larder:sent={noted}" in one.receiver(Decision("full"))
 
 
-# --- access lists ---------------------------------------------------------------------------------------------------------
+# --- access lists -----------------------------------------------------------------------------------------------------
 def test_access_lists_are_kept_where_they_arrive_and_come_back():
-    """A pool from elsewhere may not show any; compared, every file would then differ, and restored, be open to others."""
+    """A pool from elsewhere may not show any; compared, every file would then differ, and
+    restored, be open to others."""
     listed = dataset(SOURCE, properties={"acltype": Property("posix", "inherited", "tank")})
     there = replace(listed, name=TARGET)
     for one in (DatasetCopy(listed, TARGET, "x", (), TASK), Restored(there, "tank/new", "x", (), "tank/new", 9)):
@@ -196,7 +200,7 @@ def test_access_lists_are_kept_where_they_arrive_and_come_back():
         assert "acltype" not in DatasetCopy(other, TARGET, "x", (), TASK).properties
 
 
-# --- what ZFS leaves out without saying so -----------------------------------------------------------------------------------
+# --- what ZFS leaves out without saying so ----------------------------------------------------------------------------
 @pytest.mark.parametrize("obeys", [True, False])
 def test_property_that_was_silently_not_set_fails_the_copy(monkeypatch, obeys):
     now = {**copies.OFF, "canmount": "on"}
@@ -215,9 +219,10 @@ def test_property_that_was_silently_not_set_fails_the_copy(monkeypatch, obeys):
             copies.settle(Working(), TARGET, copies.OFF)
 
 
-# --- disks that take turns ------------------------------------------------------------------------------------------------
+# --- disks that take turns --------------------------------------------------------------------------------------------
 def test_two_disks_in_turn_continue_from_their_own_bookmark_when_all_snapshots_are_gone(source, monkeypatch):  # noqa: F811
-    """A and B are connected on alternate days. Whatever is pruned in between, each finds the moment that it ends with."""
+    """A and B are connected on alternate days. Whatever is pruned in between, each finds the
+    moment that it ends with."""
     monkeypatch.setattr(libzfs, "destroy_bookmark", source.destroy_bookmark)
     disks: dict[str, list[int]] = {KEY: [], OTHER: []}
     for day in range(1, 21):
@@ -242,7 +247,7 @@ def test_disk_that_was_away_for_too_long_is_a_question_and_never_sent_over():
     assert isinstance(found, Reason) and found.code == "backup-no-common-snapshot"
 
 
-# --- a disk that is pulled in the middle ------------------------------------------------------------------------------------
+# --- a disk that is pulled in the middle ------------------------------------------------------------------------------
 def stopped(*more: Dataset) -> Facts:
     return Facts(pools=(Pool("usb", 9, "SUSPENDED"),), datasets=(dataset("usb"), *more))
 

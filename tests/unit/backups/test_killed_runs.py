@@ -1,4 +1,5 @@
-"""Runs that end in the middle: killed before each call of ZFS, between two folders, and with what they need gone afterwards."""
+"""Runs that end in the middle: killed before each call of ZFS, between two folders, and with what
+they need gone afterwards."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def test_nothing_goes_where_the_copy_does_not_list_what_was_sent(pools):
 
 @pytest.mark.parametrize("kind", ["first copy", "increment", "increment after an interrupted one"])
 def test_run_that_is_killed_before_any_call_of_zfs_is_completed_by_the_next(monkeypatch, kind):
-    """No stream is sent twice, and what was half received is gone on with. ``TwoPools`` looks at the rest at each call."""
+    """No stream is sent twice, and what was half received is gone on with.
+    ``TwoPools`` looks at the rest at each call."""
     for at in itertools.count():
         pools = TwoPools(monkeypatch)
         if kind != "first copy":
@@ -133,7 +135,9 @@ def test_rest_of_a_snapshot_that_is_gone_is_discarded_once_and_the_increment_is_
     done = len(pools.arrived)
     pools.back_up()
     assert pools.discarded == [COPY]
-    assert [base.partition("-backup-")[0] for copy, _guid, base in pools.arrived[done:] if copy == COPY] == [f"{TOP.name}@larder"]  # fmt: skip
+    assert [base.partition("-backup-")[0] for copy, _guid, base in pools.arrived[done:] if copy == COPY] == [
+        f"{TOP.name}@larder"
+    ]
     pools.assert_complete()
     pools.write(TOP.name)
     pools.back_up()

@@ -1,4 +1,5 @@
-"""The script of the other computer, run as it is with a ZFS that notes what it is asked: it does what its head lists and nothing else."""
+"""The script of the other computer, run as it is with a ZFS that notes what it is asked: it does what its
+head lists and nothing else."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class Peer:
         if words is not None:
             environment["SSH_ORIGINAL_COMMAND"] = words
         argv = [*self.shell, str(SCRIPT), *(roots or (ROOT,))]
-        return subprocess.run(argv, env=environment, input=given, capture_output=True, timeout=60, check=False, cwd=self.folder)  # fmt: skip
+        return subprocess.run(
+            argv, env=environment, input=given, capture_output=True, timeout=60, check=False, cwd=self.folder
+        )
 
     @property
     def commands(self) -> list[str]:
@@ -84,12 +87,17 @@ def test_receive_takes_the_stream_and_gives_it_its_mark(peer):
 
 
 def test_receive_takes_none_of_larders_own_settings_from_a_stream(peer):
-    """A Larder there acts on them, and a sender may have put anything into them. None but the mark is there for a copy."""
+    """A Larder there acts on them, and a sender may have put anything into them.
+    None but the mark is there for a copy."""
     peer.ask(f"receive photos/trip {GUID} raw", given=b"stream")
     of_datasets = {value for key, value in vars(user_properties).items() if key.isupper()} - {
-        user_properties.PREFIX, user_properties.COPY_OF, user_properties.SENT,
-        user_properties.RUN, user_properties.TASK, user_properties.NOTE,
-    }  # fmt: skip
+        user_properties.PREFIX,
+        user_properties.COPY_OF,
+        user_properties.SENT,
+        user_properties.RUN,
+        user_properties.TASK,
+        user_properties.NOTE,
+    }
     assert set(re.findall(r" -x (\S+)", peer.commands[0])) == of_datasets
 
 
@@ -167,22 +175,106 @@ def test_hello_says_the_version_of_the_script(peer):
 
 
 HOSTILE = [
-    "tree", "tree ..", "tree photos x", "tree -r", "send", "send photos", f"send photos {GUID}", f"send photos {GUID} raw -t", f"send ../x {GUID} raw",
-    f"send photos {GUID} raw 1-ab;id", f"send photos {GUID} raw 1-AB", f"send photos {GUID} raw {'a' * 2001}", f"send photos {GUID} -R", f"send photos@x {GUID} raw",
-    f"send photos {GUID} raw 1-ab 1-cd", "send photos 05 raw", f"send photos {GUID} raw -", f"send -p {GUID} raw", f"send photos {GUID} raw 1-ab\n-p",
-    "", " ", "help", "receive", "destroy photos", "list;id", "list $(id)", "list `id`", "list photos other", "hello now",
-    "list ../other", "list ..", "list .", "list photos/..", "list photos/../../other", "list /etc", "list photos/",
-    "list photos//trip", "list -r", "list -rF", "list photos/-r", "list --help", "list tank/attic@x", "list photos@snap",
-    "list photos#mark", "list pho'tos", 'list "photos"', "list photos\nid", "list\nphotos", "list\tphotos", "list *",
-    "list photos?", "list [a-z]", "list ~", "list $HOME", "list photos\\", "list photos;zfs destroy -r tank",
-    "list phótos", "list photos%20x", "list .zfs", "list photos/.zfs", f"list {'a' * 201}", "LIST", "list photos&", "list|id",
-    f"receive photos {GUID}", f"receive photos {GUID} RAW", f"receive photos {GUID} larger", f"receive photos {GUID} raw -F", f"receive -F {GUID} raw",
-    f"receive photos/../x {GUID} raw", "receive photos 1e3 raw", "receive photos -1 raw", "receive photos 05 raw",
-    "receive photos 5,x raw", 'receive photos 5"} raw', f"receive photos {'9' * 21} raw", f"receive photos {GUID} raw;id",
-    f"receive photos {GUID} $(id)", f"receive photos {GUID} raw\n-F", "abort", "abort ..", "abort photos x", "token", "mark photos",
-    "zfs list", "/bin/sh", "sh -c id", "receive-3", "hello-0", "*", "list -", "list =x", "list photos,trip", "send photos 1 2 raw",
-    "-r", "list \x01", "list photos\r", "scp -t /", "internal-sftp",
-]  # fmt: skip
+    "tree",
+    "tree ..",
+    "tree photos x",
+    "tree -r",
+    "send",
+    "send photos",
+    f"send photos {GUID}",
+    f"send photos {GUID} raw -t",
+    f"send ../x {GUID} raw",
+    f"send photos {GUID} raw 1-ab;id",
+    f"send photos {GUID} raw 1-AB",
+    f"send photos {GUID} raw {'a' * 2001}",
+    f"send photos {GUID} -R",
+    f"send photos@x {GUID} raw",
+    f"send photos {GUID} raw 1-ab 1-cd",
+    "send photos 05 raw",
+    f"send photos {GUID} raw -",
+    f"send -p {GUID} raw",
+    f"send photos {GUID} raw 1-ab\n-p",
+    "",
+    " ",
+    "help",
+    "receive",
+    "destroy photos",
+    "list;id",
+    "list $(id)",
+    "list `id`",
+    "list photos other",
+    "hello now",
+    "list ../other",
+    "list ..",
+    "list .",
+    "list photos/..",
+    "list photos/../../other",
+    "list /etc",
+    "list photos/",
+    "list photos//trip",
+    "list -r",
+    "list -rF",
+    "list photos/-r",
+    "list --help",
+    "list tank/attic@x",
+    "list photos@snap",
+    "list photos#mark",
+    "list pho'tos",
+    'list "photos"',
+    "list photos\nid",
+    "list\nphotos",
+    "list\tphotos",
+    "list *",
+    "list photos?",
+    "list [a-z]",
+    "list ~",
+    "list $HOME",
+    "list photos\\",
+    "list photos;zfs destroy -r tank",
+    "list phótos",
+    "list photos%20x",
+    "list .zfs",
+    "list photos/.zfs",
+    f"list {'a' * 201}",
+    "LIST",
+    "list photos&",
+    "list|id",
+    f"receive photos {GUID}",
+    f"receive photos {GUID} RAW",
+    f"receive photos {GUID} larger",
+    f"receive photos {GUID} raw -F",
+    f"receive -F {GUID} raw",
+    f"receive photos/../x {GUID} raw",
+    "receive photos 1e3 raw",
+    "receive photos -1 raw",
+    "receive photos 05 raw",
+    "receive photos 5,x raw",
+    'receive photos 5"} raw',
+    f"receive photos {'9' * 21} raw",
+    f"receive photos {GUID} raw;id",
+    f"receive photos {GUID} $(id)",
+    f"receive photos {GUID} raw\n-F",
+    "abort",
+    "abort ..",
+    "abort photos x",
+    "token",
+    "mark photos",
+    "zfs list",
+    "/bin/sh",
+    "sh -c id",
+    "receive-3",
+    "hello-0",
+    "*",
+    "list -",
+    "list =x",
+    "list photos,trip",
+    "send photos 1 2 raw",
+    "-r",
+    "list \x01",
+    "list photos\r",
+    "scp -t /",
+    "internal-sftp",
+]
 
 
 @pytest.mark.parametrize("words", HOSTILE)
@@ -200,7 +292,9 @@ def test_nothing_asked_for_is_no_shell(peer):
     assert peer.ask(None).returncode == 64
 
 
-@pytest.mark.parametrize("roots", [("../tank",), ("-r",), ("tank", "other"), ("",), ("tank/attic; id",), ("tank/attic\n",), ("/tank",)])  # fmt: skip
+@pytest.mark.parametrize(
+    "roots", [("../tank",), ("-r",), ("tank", "other"), ("",), ("tank/attic; id",), ("tank/attic\n",), ("/tank",)]
+)
 def test_line_that_names_no_folder_receives_nothing(peer, roots):
     assert peer.ask("list", *roots).returncode == 64
     assert peer.commands == []

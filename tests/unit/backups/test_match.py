@@ -175,7 +175,12 @@ class World:
         return "arrived"
 
 
-ACTS = st.lists(st.tuples(st.sampled_from(["write", "backup", "prune", "roll back", "prune copy", "touch copy"]), st.integers(0, 99)), max_size=40)  # fmt: skip
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "backup", "prune", "roll back", "prune copy", "touch copy"]), st.integers(0, 99)
+    ),
+    max_size=40,
+)
 
 
 @settings(max_examples=300)

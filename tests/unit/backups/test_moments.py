@@ -46,7 +46,9 @@ def test_moment_of_which_the_top_has_no_copy_yet_is_none():
 
 
 def test_folders_come_parents_first_and_none_without_its_parent():
-    found = kept((f"{TRIP}/day", "old", 10, 100), (f"{MORE}/x", "old", 10, 100), (TRIP, "old", 10, 100), (TOP, "old", 10, 100))  # fmt: skip
+    found = kept(
+        (f"{TRIP}/day", "old", 10, 100), (f"{MORE}/x", "old", 10, 100), (TRIP, "old", 10, 100), (TOP, "old", 10, 100)
+    )
     assert [one.dataset for one in choose_snapshots(found, "old", TOP)] == [TOP, TRIP, f"{TRIP}/day"]
 
 
@@ -70,7 +72,13 @@ def test_folder_of_an_earlier_run_that_arrived_after_the_next_one_belongs_to_its
 
 @pytest.mark.parametrize("wrong", [0, 1, 10**9])
 def test_run_while_the_clock_was_wrong_takes_its_place_by_arrival(wrong):
-    found = kept((TOP, "first", 10, 1000), (TRIP, "first", 10, 1000), (TOP, "wrong", 20, wrong), (TRIP, "last", 30, 3000), (TOP, "last", 30, 3000))  # fmt: skip
+    found = kept(
+        (TOP, "first", 10, 1000),
+        (TRIP, "first", 10, 1000),
+        (TOP, "wrong", 20, wrong),
+        (TRIP, "last", 30, 3000),
+        (TOP, "last", 30, 3000),
+    )
     assert shorts(found) == ["last", "wrong", "first"]
     assert brought(found, "wrong") == {TOP: "wrong", TRIP: "first"}
     assert brought(found, "last") == {TOP: "last", TRIP: "last"}
@@ -87,7 +95,8 @@ def test_only_the_newest_of_many_moments_are_listed():
 
 
 def some_tree(chance: random.Random) -> Iterable[Row]:
-    """What runs have left of three folders, some of them cut off and gone on with, a part of which is no longer kept."""
+    """What runs have left of three folders, some of them cut off and gone on with, a part
+    of which is no longer kept."""
     txg, partly = 0, dict[str, int]()
     for run in range(chance.randint(1, 12)):
         for dataset in (TOP, TRIP, MORE):
@@ -114,8 +123,11 @@ def test_newest_moment_brings_the_newest_of_everything_and_each_never_goes_back(
     number = {short: int(short.removeprefix("run ")) for short in (one.short for one in found)}
     for short in moments:
         wanted = {
-            dataset: max((one for one in found if one.dataset == dataset and number[one.short] <= number[short]), key=lambda one: one.txg)
+            dataset: max(
+                (one for one in found if one.dataset == dataset and number[one.short] <= number[short]),
+                key=lambda one: one.txg,
+            )
             for dataset in newest
             if any(one.dataset == dataset and number[one.short] <= number[short] for one in found)
-        }  # fmt: skip
+        }
         assert {one.dataset: one for one in choose_snapshots(found, short, TOP)} == wanted

@@ -13,12 +13,19 @@ from tests.unit.made import dataset
 
 NOTE = AccessNote(guid=5, people={"anna": "change"}, done=True, box="b", numbers=(1000,), people_gid=100)
 PHOTOS = dataset(
-    "tank/photos", guid=5, access=encode_note(NOTE), access_source="local",
+    "tank/photos",
+    guid=5,
+    access=encode_note(NOTE),
+    access_source="local",
     properties={
-        "recordsize": Property("1048576", "local"), "compression": Property("zstd", "local"), "sync": Property("disabled", "local"),
-        "atime": Property("off", "inherited"), "quota": Property("1000", "local"), "larder:preset": Property("photos", "local"),
+        "recordsize": Property("1048576", "local"),
+        "compression": Property("zstd", "local"),
+        "sync": Property("disabled", "local"),
+        "atime": Property("off", "inherited"),
+        "quota": Property("1000", "local"),
+        "larder:preset": Property("photos", "local"),
     },
-)  # fmt: skip
+)
 
 
 def copy_with(text: str, source: str = "local") -> Dataset:
@@ -47,11 +54,16 @@ def test_what_is_too_long_for_a_property_leaves_the_list_of_users_out():
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", '{"name":"../etc"}', '{"name":"tank/a","settings":{"mountpoint":"/etc"}}',
-        '{"name":"tank/a","settings":{"sync":"disabled"}}', '{"name":"tank/a","settings":{"recordsize":"3"}}',
-        '{"name":"tank/a","settings":{"compression":"lz4 setuid=on"}}', '{"name":"tank/a","access":{"guid":1,"people":{"root":"change"}}}',
+        "",
+        "[]",
+        '{"name":"../etc"}',
+        '{"name":"tank/a","settings":{"mountpoint":"/etc"}}',
+        '{"name":"tank/a","settings":{"sync":"disabled"}}',
+        '{"name":"tank/a","settings":{"recordsize":"3"}}',
+        '{"name":"tank/a","settings":{"compression":"lz4 setuid=on"}}',
+        '{"name":"tank/a","access":{"guid":1,"people":{"root":"change"}}}',
     ],
-)  # fmt: skip
+)
 def test_what_larder_could_not_have_written_says_nothing(text):
     assert parse_origin(copy_with(text)) is None
 

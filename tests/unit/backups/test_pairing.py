@@ -81,7 +81,8 @@ def offer(code: str = CODE, public: str = PUBLIC) -> Offer:
 
 
 def shown() -> str:
-    return str(MakePairingCode(receiver="0badcafe").read()["code"])  # type: ignore[index]  # a dictionary, by its contract
+    # a dictionary, by its contract
+    return str(MakePairingCode(receiver="0badcafe").read()["code"])  # type: ignore[index]
 
 
 def authorized() -> list[str]:
@@ -95,7 +96,9 @@ def test_code_has_95_bits_and_is_never_the_same():
     assert len(ALPHABET) ** codes.DIGITS >= 2**95
 
 
-@pytest.mark.parametrize("typed", [CODE.lower(), CODE.replace("-", ""), f" {CODE} ", CODE.replace("0", "o"), CODE.replace("-", " ")])  # fmt: skip
+@pytest.mark.parametrize(
+    "typed", [CODE.lower(), CODE.replace("-", ""), f" {CODE} ", CODE.replace("0", "o"), CODE.replace("-", " ")]
+)
 def test_code_is_read_as_people_type_it(typed):
     assert codes.spell_code(typed) == CODE
 
@@ -244,7 +247,9 @@ def test_code_is_in_no_file_and_its_key_in_one_of_roots(here):
     files = [path for path in here.rglob("*") if path.is_file()]
     assert pending.file() in files
     for path in files:
-        assert code not in path.read_text(errors="replace") and code.replace("-", "") not in path.read_text(errors="replace")  # fmt: skip
+        assert code not in path.read_text(errors="replace") and code.replace("-", "") not in path.read_text(
+            errors="replace"
+        )
         if path != pending.file():
             assert codes.key_of(code).hex() not in path.read_text(errors="replace")
     assert pending.file().stat().st_mode & 0o777 == 0o600
@@ -369,7 +374,10 @@ def test_removing_takes_back_the_rights_and_withdraws_the_code(here, commands):
 def test_server_is_read_as_sshd_says(monkeypatch, tmp_path):
     for kind in ("rsa", "ed25519"):
         (tmp_path / f"{kind}.pub").write_text(f"{KEY if kind == 'ed25519' else 'ssh-dss x'} root@box\n")
-    said = f"port 2022\nport 22\nhostkey {tmp_path}/rsa\nhostkey {tmp_path}/ed25519\nauthorizedkeysfile .ssh/authorized_keys .ssh/authorized_keys2\n"
+    said = (
+        f"port 2022\nport 22\nhostkey {tmp_path}/rsa\nhostkey {tmp_path}/ed25519\nauthorizedkeysfile "
+        ".ssh/authorized_keys .ssh/authorized_keys2\n"
+    )
     monkeypatch.setattr(command, "run", lambda argv, **_more: command.Result(tuple(argv), 0, said, "", 0.0))
     assert receivers.read_server() == (2022, KEY)
 
@@ -396,9 +404,20 @@ def test_folder_is_made_out_of_use_and_with_rights_that_destroy_nothing():
     plan = checked_plan(RECEIVE, FACTS)
     assert [step.name for step in plan.steps] == ["server", "folder", "rights", "note"]
     made = plan.steps[1].command_text
-    for word in ("canmount=off", "mountpoint=none", "readonly=on", "setuid=off", "devices=off", "exec=off", "larder:receives=yes"):  # fmt: skip
+    for word in (
+        "canmount=off",
+        "mountpoint=none",
+        "readonly=on",
+        "setuid=off",
+        "devices=off",
+        "exec=off",
+        "larder:receives=yes",
+    ):
         assert word in made
-    assert plan.steps[2].command_text == "zfs allow -u larder-receive create,mount,receive:append,userprop,send safe/backups/attic"  # fmt: skip
+    assert (
+        plan.steps[2].command_text
+        == "zfs allow -u larder-receive create,mount,receive:append,userprop,send safe/backups/attic"
+    )
     assert any("can fill the pool" in warning for warning in plan.warnings)
 
 
@@ -423,7 +442,9 @@ def test_folder_that_is_used_again_says_what_goes():
 def test_folder_of_a_removed_pairing_is_used_again_and_nothing_else_is():
     again = checked_plan(RECEIVE, replace(FACTS, datasets=(*FACTS.datasets, FOLDER)))
     assert "The copies that are in it stay" in again.summary
-    assert again.steps[1].command_text.startswith("zfs set canmount=off") and "quota=none" in again.steps[1].command_text  # fmt: skip
+    assert (
+        again.steps[1].command_text.startswith("zfs set canmount=off") and "quota=none" in again.steps[1].command_text
+    )
     foreign = replace(FOLDER, properties={"larder:receives": Property("yes", "received")})
     for taken in (replace(FOLDER, properties={}), foreign):
         with expect_refusal("dataset-exists"):
@@ -447,7 +468,18 @@ def test_what_cannot_receive_is_refused():
         checked_plan(RECEIVE, replace(FACTS, receivers=many))
 
 
-READ_BACK = "\n".join(f"{key}\t{value}" for key, value in {"guid": "77", "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off", "larder:receives": "yes"}.items())  # fmt: skip
+READ_BACK = "\n".join(
+    f"{key}\t{value}"
+    for key, value in {
+        "guid": "77",
+        "mountpoint": "none",
+        "readonly": "on",
+        "setuid": "off",
+        "devices": "off",
+        "exec": "off",
+        "larder:receives": "yes",
+    }.items()
+)
 ALLOWED = "---- Permissions on safe/backups/attic ---\nLocal+Descendent permissions:\n\tuser larder-receive {}\n"
 
 
@@ -555,7 +587,10 @@ def test_every_other_answer_is_explained_and_leaves_nothing(network, said, words
     assert settings.read_remotes() == () and list(paths.SSH.iterdir()) == []
 
 
-@pytest.mark.parametrize(("field", "value"), [("user", "-oProxyCommand=id"), ("root", "../tank"), ("root", "a b"), ("port", 0), ("host_key", "ssh-dss AAAA")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("user", "-oProxyCommand=id"), ("root", "../tank"), ("root", "a b"), ("port", 0), ("host_key", "ssh-dss AAAA")],
+)
 def test_box_that_has_the_code_can_still_name_nothing_that_cannot_be(network, field, value):
     code = shown()
 
@@ -588,7 +623,9 @@ def test_mistyped_code_makes_no_key_and_asks_nobody(network):
 
 
 def test_paired_box_is_tested_like_any_other(monkeypatch):
-    remote = pair_box.remote_of("1badcafe", "attic.lan", PUBLIC, Acceptance(host_key=KEY, user="u", root="safe/x", port=22, proof=""))  # fmt: skip
+    remote = pair_box.remote_of(
+        "1badcafe", "attic.lan", PUBLIC, Acceptance(host_key=KEY, user="u", root="safe/x", port=22, proof="")
+    )
     monkeypatch.setattr(pair_box, "try_remote", lambda _key: (remote, Hello(user="u", version=(2, 3, 9))))
     work = Typed()
     PAIR.test(work)
@@ -602,7 +639,9 @@ def test_pairing_is_known_by_what_is_there_after_an_interruption():
         PairBox(remote="1badcafe", host="attic.lan", port=0)
 
 
-@pytest.mark.parametrize(("name", "told"), [("attic", "attic"), ("tür", "t-r"), ("-x", "x"), ("…", "larder"), ("a" * 99, "a" * 63)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "told"), [("attic", "attic"), ("tür", "t-r"), ("-x", "x"), ("…", "larder"), ("a" * 99, "a" * 63)]
+)
 def test_own_name_is_one_that_the_other_side_takes(monkeypatch, name, told):
     monkeypatch.setattr(pair_box, "read_host_name", lambda: name)
     assert pair_box.own_name() == told and codes.NAME.fullmatch(told)

@@ -1,4 +1,5 @@
-"""What a pairing runs outside of the agent: the command of a paired box's key, in real shells, and the process that sends the offer."""
+"""What a pairing runs outside of the agent: the command of a paired box's key, in real shells, and the
+process that sends the offer."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def test_each_visit_is_noted_where_that_is_possible(gate, tmp_path):
     assert [one.name for one in (tmp_path / receivers.VISITS).iterdir()] == ["0badcafe"]
 
 
-@pytest.mark.parametrize("words", [("1badcafe", "safe/backups/attic"), ("0badcafe",), (), ("0badcafe", "a", "b"), ("", "a")])  # fmt: skip
+@pytest.mark.parametrize(
+    "words", [("1badcafe", "safe/backups/attic"), ("0badcafe",), (), ("0badcafe", "a", "b"), ("", "a")]
+)
 def test_box_that_was_removed_reaches_nothing(gate, words):
     status, said = run(gate, *words)
     assert status == 64 and "this pairing was removed" in said
@@ -66,7 +69,11 @@ def test_box_that_was_removed_reaches_nothing(gate, words):
 
 def test_installer_puts_it_where_the_keys_name_it():
     assert f'put 755 "$here/deploy/ssh/receive-copies" {receivers.GATE}' in (ROOT / "deploy/install").read_text()
-    user = next(line for line in (ROOT / "deploy/systemd/larder.sysusers").read_text().splitlines() if line.startswith(f"u {receivers.USER} "))  # fmt: skip
+    user = next(
+        line
+        for line in (ROOT / "deploy/systemd/larder.sysusers").read_text().splitlines()
+        if line.startswith(f"u {receivers.USER} ")
+    )
     assert user.endswith(f"{paths.RECEIVE} /bin/sh")
     folder = f"{paths.RECEIVE}/{receivers.VISITS}"
     installer = (ROOT / "deploy/install").read_text()
@@ -97,9 +104,25 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Of a web server with a certificate that it made itself."""
     folder = tmp_path_factory.mktemp("tls")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=box", "-keyout", str(folder / "key"), "-out", str(folder / "crt")],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-subj",
+            "/CN=box",
+            "-keyout",
+            str(folder / "key"),
+            "-out",
+            str(folder / "crt"),
+        ],
+        check=True,
+        capture_output=True,
+    )
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "crt", folder / "key")

@@ -38,7 +38,14 @@ NOW = datetime.now(UTC).replace(minute=30, second=0, microsecond=0)
 ROOT, COPY = "safe/backups/attic", "safe/backups/attic/photos"
 OTHER = f"{ROOT}/music"
 MARK, COPIES_MARK = '{"guid":5,"raw":false}', '{"guid":0,"raw":false}'
-PAIRED = Receiver("0badcafe", ROOT, 77, NOW - timedelta(days=90), public_key="ssh-ed25519 A", keep=Keep(hourly=0, daily=2, weekly=0, monthly=0))  # fmt: skip
+PAIRED = Receiver(
+    "0badcafe",
+    ROOT,
+    77,
+    NOW - timedelta(days=90),
+    public_key="ssh-ed25519 A",
+    keep=Keep(hourly=0, daily=2, weekly=0, monthly=0),
+)
 DAILY = Keep(hourly=0, daily=3, weekly=0, monthly=0)
 
 
@@ -107,7 +114,8 @@ WEEKLY = (7 * 24,) * 30
     st.sampled_from(KEPT),
 )
 def test_sender_that_lies_pushes_out_no_more_than_one_honest_copy_would(hours, gaps, keep):
-    """``gaps``: hours between the copies that came before the sender was taken over, the last of them 20 minutes ago."""
+    """``gaps``: hours between the copies that came before the sender was taken over, the
+    last of them 20 minutes ago."""
     ages = list(accumulate(reversed(gaps)))[::-1]
     honest = [snapshot(number, NOW - timedelta(hours=age)) for number, age in enumerate(ages)]
     honest.append(snapshot(90, NOW - timedelta(minutes=20)))
@@ -148,7 +156,9 @@ def test_to_keep_fewer_copies_needs_the_password(now, then, waits):
     assert bool(plan.losses) is waits
 
 
-@pytest.mark.parametrize(("now", "then", "waits"), [(7, 8, True), (7, 7, False), (7, 3, False), (7, 0, True), (0, 366, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("now", "then", "waits"), [(7, 8, True), (7, 7, False), (7, 3, False), (7, 0, True), (0, 366, False)]
+)
 def test_to_be_alerted_later_needs_the_password(now, then, waits):
     known = facts(receiver=replace(PAIRED, days=now))
     made = SetReceivedRetention(receiver=PAIRED.id, keep=PAIRED.keep, days=then)
@@ -201,7 +211,9 @@ def test_days_are_bounded():
 def test_box_counts_as_here_by_whatever_is_known_last():
     seen = NOW - timedelta(days=1)
     assert silent_since(PAIRED, None, NOW) is None
-    assert silent_since(replace(PAIRED, paired=NOW - timedelta(days=9)), NOW - timedelta(days=3), NOW) == NOW - timedelta(days=3)  # fmt: skip
+    assert silent_since(
+        replace(PAIRED, paired=NOW - timedelta(days=9)), NOW - timedelta(days=3), NOW
+    ) == NOW - timedelta(days=3)
     assert silent_since(replace(PAIRED, seen=seen), NOW - timedelta(days=3), NOW) == seen
     assert silent_since(replace(PAIRED, seen=seen, public_key=""), None, NOW) is None
 
@@ -345,7 +357,12 @@ def test_copy_that_fails_keeps_no_other_from_being_pruned(place):
 
 
 def test_copies_in_use_are_read_from_the_words_of_processes(monkeypatch):
-    words = [(1, ["zfs", "receive", "-u", "-s", COPY, ""]), (2, ["zfs", "send", f"{OTHER}@x", ""]), (3, ["sh", ROOT]), (4, ["zfs", "receive", "safe/backups/attic2/x"])]  # fmt: skip
+    words = [
+        (1, ["zfs", "receive", "-u", "-s", COPY, ""]),
+        (2, ["zfs", "send", f"{OTHER}@x", ""]),
+        (3, ["sh", ROOT]),
+        (4, ["zfs", "receive", "safe/backups/attic2/x"]),
+    ]
     monkeypatch.setattr(receivers, "running", lambda: iter(words))
     assert receivers.copies_in_use(PAIRED) == {COPY, OTHER}
 

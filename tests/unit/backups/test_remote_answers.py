@@ -1,4 +1,5 @@
-"""What another computer answers, honest or not: what is missing is named, and nothing that it says is believed blindly."""
+"""What another computer answers, honest or not: what is missing is named, and nothing that it
+says is believed blindly."""
 
 from __future__ import annotations
 
@@ -111,7 +112,17 @@ def test_older_zfs_has_no_right_to_append_alone():
     assert codes(HELLO.replace("2.3.9", "2.2.7").replace("receive:append", "mount")) == ["remote-right-missing"]
 
 
-@pytest.mark.parametrize("said", ["", "hello\n", "Welcome to attic\n" + HELLO, HELLO.replace("end\n", ""), "larder-peer\t2\nend\n", "larder-peer\t1\n"])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "hello\n",
+        "Welcome to attic\n" + HELLO,
+        HELLO.replace("end\n", ""),
+        "larder-peer\t2\nend\n",
+        "larder-peer\t1\n",
+    ],
+)
 def test_what_is_no_whole_answer_is_refused(said):
     with pytest.raises(Failed):
         answers.parse_hello(said, "attic.lan")
@@ -180,7 +191,10 @@ def test_properties_that_leave_a_copy_open_are_named():
     assert off == {"setuid": "off"}
 
 
-@pytest.mark.parametrize("name", ["tank/attic/../x", "tank/attic/a b", "tank/attic/-F", "tank/atticx/y", "other/photos", "tank/attic/a;id", ""])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["tank/attic/../x", "tank/attic/a b", "tank/attic/-F", "tank/atticx/y", "other/photos", "tank/attic/a;id", ""],
+)
 def test_names_that_no_backup_gave_are_left_out(name):
     assert answers.parse_list(f"larder-peer\t1\n{name}\ttype\tfilesystem\t-\nend\n", REMOTE) == {}
 

@@ -54,10 +54,21 @@ def test_ssh_runs_as_its_own_user_with_these_options_alone(folder):
     assert argv[-3:] == ["--", "attic.lan", "list photos/trip"]
     options = {word for at, word in enumerate(argv) if argv[at - 1] == "-o"}
     assert {
-        "BatchMode=yes", "StrictHostKeyChecking=yes", "IdentitiesOnly=yes", "IdentityAgent=none", "Compression=no", "ControlMaster=no",
-        "ControlPath=none", "ServerAliveInterval=15", "ServerAliveCountMax=4", "GlobalKnownHostsFile=/dev/null", "UpdateHostKeys=no",
-        f"UserKnownHostsFile={folder}/0badcafe.hosts", "HostKeyAlias=larder-0badcafe", "ClearAllForwardings=yes",
-    } <= options  # fmt: skip
+        "BatchMode=yes",
+        "StrictHostKeyChecking=yes",
+        "IdentitiesOnly=yes",
+        "IdentityAgent=none",
+        "Compression=no",
+        "ControlMaster=no",
+        "ControlPath=none",
+        "ServerAliveInterval=15",
+        "ServerAliveCountMax=4",
+        "GlobalKnownHostsFile=/dev/null",
+        "UpdateHostKeys=no",
+        f"UserKnownHostsFile={folder}/0badcafe.hosts",
+        "HostKeyAlias=larder-0badcafe",
+        "ClearAllForwardings=yes",
+    } <= options
     after = dict(pairwise(argv))
     assert (after["-F"], after["-i"], after["-p"], after["-l"]) == ("none", f"{folder}/0badcafe.key", "2222", "backup")
     assert {"-a", "-x", "-T"} <= set(argv) and "-A" not in argv
@@ -69,8 +80,18 @@ def test_real_ssh_understands_every_option(folder):
     ssh = argv[argv.index("ssh") :]
     said = subprocess.run([ssh[0], "-G", *ssh[1:]], capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
-    for line in ("batchmode yes", "stricthostkeychecking true", "identitiesonly yes", "compression no", "controlmaster false",
-                 "forwardagent no", "serveraliveinterval 15", "port 2222", "user backup", "hostkeyalias larder-0badcafe"):  # fmt: skip
+    for line in (
+        "batchmode yes",
+        "stricthostkeychecking true",
+        "identitiesonly yes",
+        "compression no",
+        "controlmaster false",
+        "forwardagent no",
+        "serveraliveinterval 15",
+        "port 2222",
+        "user backup",
+        "hostkeyalias larder-0badcafe",
+    ):
         assert line in said.stdout.splitlines()
     assert said.stdout.count("identityfile ") == 1
 
@@ -84,7 +105,9 @@ def test_cipher_is_what_both_processors_are_fast_at(monkeypatch):
     assert cipher(aes=False) == "chacha20-poly1305@openssh.com"
 
 
-@pytest.mark.parametrize("host", ["-oProxyCommand=id", "a b", "", "a;id", "a\nb", "a..b", "-a", "x" * 254, "[::1]", "$(id)", "a@b"])  # fmt: skip
+@pytest.mark.parametrize(
+    "host", ["-oProxyCommand=id", "a b", "", "a;id", "a\nb", "a..b", "-a", "x" * 254, "[::1]", "$(id)", "a@b"]
+)
 def test_hosts_that_are_none_are_refused(host):
     with expect_refusal("host-invalid"):
         settings.check_host(host)
@@ -100,7 +123,18 @@ def test_names_and_addresses_are_hosts(host):
     assert settings.check_host(host) == host
 
 
-@pytest.mark.parametrize("words", [("receive", "-F"), ("list", "../x"), ("list", "a b"), ("list", "a;id"), ("list", "a\nid"), ("", "a"), ("list", "'a'")])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("receive", "-F"),
+        ("list", "../x"),
+        ("list", "a b"),
+        ("list", "a;id"),
+        ("list", "a\nid"),
+        ("", "a"),
+        ("list", "'a'"),
+    ],
+)
 def test_words_that_are_not_plain_are_never_sent(words):
     with pytest.raises(Refused):
         connection.ssh_argv(REMOTE, words)
@@ -121,11 +155,20 @@ SAID = [
     ("ssh: connect to host attic.lan port 2222: Network is unreachable", "remote-no-route"),
     ("ssh: Could not resolve hostname attic.lan: Name or service not known", "remote-unknown-name"),
     ("backup@attic.lan: Permission denied (publickey).", "remote-key-refused"),
-    ("@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.", "remote-host-key"),
-    ("No RSA host key is known for larder-0badcafe and you have requested strict checking.\nHost key verification failed.", "remote-host-key"),
+    (
+        "@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.",
+        "remote-host-key",
+    ),
+    (
+        (
+            "No RSA host key is known for larder-0badcafe and you have requested strict checking.\nHost key "
+            "verification failed."
+        ),
+        "remote-host-key",
+    ),
     ("Unable to negotiate with 10.0.0.2 port 22: no matching key exchange method found.", "remote-ssh-too-old"),
     ("kex_exchange_identification: Connection closed by remote host", "remote-broken-off"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("said", "code"), SAID)
@@ -170,7 +213,9 @@ def test_first_kind_of_host_key_is_taken(monkeypatch):
     assert len(asked) == 1 and asked[0][-2:] == ["--", "attic.lan"] and "setpriv" in asked[0][0]
 
 
-@pytest.mark.parametrize("line", ["", "attic.lan ssh-dss AAAA", "attic.lan ssh-ed25519 $(id)", "attic.lan ssh-ed25519", f"attic.lan {KEY};"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line", ["", "attic.lan ssh-dss AAAA", "attic.lan ssh-ed25519 $(id)", "attic.lan ssh-ed25519", f"attic.lan {KEY};"]
+)
 def test_what_is_no_host_key_is_none(monkeypatch, line):
     says(monkeypatch, out=f"{line}\n", err="# attic.lan:2222 SSH-2.0-x\n")
     with pytest.raises(connection.Unreachable):

@@ -50,9 +50,11 @@ TREE = (
     dataset("safe", guid=2),
     copy_of("safe/backups", 50, 0),
     copy_of(COPY, 55, PHOTOS),
-    copy_of(SECRET, 57, SECRET_GUID, raw=True, encryption="aes-256-gcm", encryption_root=SECRET, key_status="unavailable"),
+    copy_of(
+        SECRET, 57, SECRET_GUID, raw=True, encryption="aes-256-gcm", encryption_root=SECRET, key_status="unavailable"
+    ),
     copy_of(TRIP, 56, TRIP_GUID),
-)  # fmt: skip
+)
 SNAPSHOTS = tuple(snapshot(name, guid) for name, guid in WANTED.items())
 
 
@@ -151,9 +153,14 @@ def test_plan_says_that_the_original_stays():
 def test_plan_says_what_applies_to_the_new_folder_by_its_place():
     task = BackupTask(key="89abcdef", pool=2000, path="backups/tank")
     tank = replace(
-        TREE[0], share='{"smb":{"name":"all"}}', share_source="local", policy='{"hourly":4}', policy_source="local",
-        backup=encode_tasks((task,)), backup_source="local",
-    )  # fmt: skip
+        TREE[0],
+        share='{"smb":{"name":"all"}}',
+        share_source="local",
+        policy='{"hourly":4}',
+        policy_source="local",
+        backup=encode_tasks((task,)),
+        backup_source="local",
+    )
     text = said(facts_of(datasets=(tank, *TREE[1:])))
     for part in ("It is not shared, although tank is", "the snapshot schedule of tank: 4 hourly", "The backup of tank"):
         assert part in text
@@ -233,7 +240,11 @@ class Zfs:
         return "".join(f"{key}\t{known[key]}\tlocal\n" for key in wanted if key in known)
 
     def list_snapshots(self, names: Sequence[str]) -> list[Snapshot]:
-        return [Snapshot(f"{name}@larder-backup-x", guid, guid, AT) for name in names for guid in self.snapshots.get(name, [])]  # fmt: skip
+        return [
+            Snapshot(f"{name}@larder-backup-x", guid, guid, AT)
+            for name in names
+            for guid in self.snapshots.get(name, [])
+        ]
 
     def send(
         self, sender: Sequence[str], receiver: Sequence[str], tell: Any, *_more: Any, may_end: bool, foreign: bool
@@ -294,7 +305,8 @@ def test_everything_is_received_apart_and_then_gets_its_name(zfs):
 def test_encrypted_folder_is_unlocked_with_the_key_that_is_stored_for_its_original_or_one_above_it(
     zfs, monkeypatch, tmp_path, under
 ):
-    """9 is the guid of the pool's top folder, which is still here. The key is then stored for the restored folder itself."""
+    """9 is the guid of the pool's top folder, which is still here.
+    The key is then stored for the restored folder itself."""
     monkeypatch.setattr(key_store, "FOLDER", tmp_path)
     monkeypatch.setattr(stored_keys, "try_key", lambda name, given, *, only_try: opens(zfs, name, given, only_try))
     zfs.locked = {"tank/photos/secret"}

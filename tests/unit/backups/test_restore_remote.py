@@ -1,4 +1,5 @@
-"""Restoring a folder from another computer: what is refused, what is asked there, and what may not get its name here."""
+"""Restoring a folder from another computer: what is refused, what is asked there, and what
+may not get its name here."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ def listing(tree: dict[str, tuple[int, int, bool]] = TREE) -> str:
     lines = ["larder-peer\t1"]
     for name, (guid, _snapshot, raw) in tree.items():
         mark = f'{{"guid":{guid - 50},"raw":{"true" if raw else "false"}}}'
-        lines += [f"safe/attic/{name}\t{key}\t{value}\tlocal" for key, value in (("guid", guid), ("type", "filesystem"), ("larder:copy-of", mark))]  # fmt: skip
+        lines += [
+            f"safe/attic/{name}\t{key}\t{value}\tlocal"
+            for key, value in (("guid", guid), ("type", "filesystem"), ("larder:copy-of", mark))
+        ]
     for name, (_guid, snapshot, _raw) in tree.items():
         numbers = {"guid": snapshot, "createtxg": 5, "creation": 1764000000, "referenced": 10**9}
         lines += [f"safe/attic/{name}@{SHORT}\t{key}\t{value}" for key, value in numbers.items()]
@@ -44,7 +48,16 @@ def listing(tree: dict[str, tuple[int, int, bool]] = TREE) -> str:
 
 def restore(**changes: Any) -> RestoreRemote:
     parts = tuple(parts_of("photos", answers.parse_list(listing(), REMOTE), SHORT))
-    given = {"remote": REMOTE.id, "copy": "photos", "guid": 55, "parts": parts, "created": 1764000000, "parent": "tank", "name": "photos", "token": "0123abcd"}  # fmt: skip
+    given = {
+        "remote": REMOTE.id,
+        "copy": "photos",
+        "guid": 55,
+        "parts": parts,
+        "created": 1764000000,
+        "parent": "tank",
+        "name": "photos",
+        "token": "0123abcd",
+    }
     return RestoreRemote(**{**given, **changes})
 
 
@@ -80,8 +93,10 @@ def test_list_has_the_newest_moment_of_each_copy_with_those_below_it(monkeypatch
     monkeypatch.setattr(settings, "find_remote", lambda _key: REMOTE)
     listed = requests.ListRemoteCopies(remote=REMOTE.id).read()
     assert [(one.name, one.short, one.snapshots) for one in listed] == [
-        ("letters", "", 0), ("photos", "larder-backup-y", 1), ("photos/secret", "larder-backup-y", 2),
-    ]  # fmt: skip
+        ("letters", "", 0),
+        ("photos", "larder-backup-y", 1),
+        ("photos/secret", "larder-backup-y", 2),
+    ]
 
 
 def facts(remote: Remote = REMOTE, *more: Any) -> Any:
@@ -210,7 +225,12 @@ def test_unknown_computer_and_taken_name_are_refused(found, code):
 def test_restore_without_room_is_refused():
     part = restore().parts[0]
     with expect_refusal("restore-no-room"):
-        checked_plan(restore(parts=(RemotePart(**{**{key: getattr(part, key) for key in part.__struct_fields__}, "size": 2**50}),)), facts())  # fmt: skip
+        checked_plan(
+            restore(
+                parts=(RemotePart(**{**{key: getattr(part, key) for key in part.__struct_fields__}, "size": 2**50}),)
+            ),
+            facts(),
+        )
 
 
 def test_plan_says_how_much_and_how_long():
@@ -222,7 +242,9 @@ def test_plan_says_how_much_and_how_long():
     assert "the limit" in restore(rate=1).time_text(replace(REMOTE, pace=10**8))
 
 
-@pytest.mark.parametrize("changes", [{"parts": ()}, {"guid": 9}, {"copy": "../x"}, {"rate": -1}, {"created": -1}, {"remote": "x"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes", [{"parts": ()}, {"guid": 9}, {"copy": "../x"}, {"rate": -1}, {"created": -1}, {"remote": "x"}]
+)
 def test_what_is_no_restore_is_refused(changes):
     with pytest.raises(Refused):
         restore(**changes)

@@ -1,4 +1,5 @@
-"""Runs to another computer with the real script, a ZFS that keeps notes, and no network: what is asked, in which order."""
+"""Runs to another computer with the real script, a ZFS that keeps notes, and no network: what
+is asked, in which order."""
 
 from __future__ import annotations
 
@@ -38,11 +39,20 @@ TRIP = dataset("tank/photos/trip 2019", guid=6)
 FACTS = box(datasets=(TOP, TRIP), remotes=(REMOTE,))
 RUN = SendBackup(dataset="tank/photos", key="0123abcd", remote="0badcafe", moment="2026.11.24-02.00.00")
 START = datetime(2026, 11, 20, 2, tzinfo=UTC)
-OFF = {"type": "filesystem", "written": "0", "mountpoint": "none", "readonly": "on", "setuid": "off", "devices": "off", "exec": "off"}  # fmt: skip
+OFF = {
+    "type": "filesystem",
+    "written": "0",
+    "mountpoint": "none",
+    "readonly": "on",
+    "setuid": "off",
+    "devices": "off",
+    "exec": "off",
+}
 
 
 class There:
-    """Stands in for the other computer and for ZFS here. ``copies``: properties by name; ``guids``: of its snapshots."""
+    """Stands in for the other computer and for ZFS here. ``copies``: properties by name;
+    ``guids``: of its snapshots."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.copies: dict[str, dict[str, str]] = {}
@@ -64,10 +74,16 @@ class There:
         monkeypatch.setattr(libzfs, "destroy_bookmarks", lambda _names: None)
         monkeypatch.setattr(libzfs, "destroy_bookmark", lambda _name: None)
         monkeypatch.setattr(libzfs, "destroy_snapshots", self.destroy)
-        monkeypatch.setattr(list_snapshots, "list_snapshots", lambda names: [one for name in names for one in self.here.get(name, [])])  # fmt: skip
+        monkeypatch.setattr(
+            list_snapshots, "list_snapshots", lambda names: [one for name in names for one in self.here.get(name, [])]
+        )
         for module in (copy_dataset, send_backup):
-            monkeypatch.setattr(module, "read_bookmarks", lambda names: [one for one in self.marks if one.name.split("#")[0] in names])  # fmt: skip
-        monkeypatch.setattr(copies, "read_points", lambda name: [Point(one.name, one.guid) for one in self.here.get(name, [])])  # fmt: skip
+            monkeypatch.setattr(
+                module, "read_bookmarks", lambda names: [one for one in self.marks if one.name.split("#")[0] in names]
+            )
+        monkeypatch.setattr(
+            copies, "read_points", lambda name: [Point(one.name, one.guid) for one in self.here.get(name, [])]
+        )
 
     # --- here
     def snapshot(self, name: str, guid: int, written: int = 1, short: str = "", task: str = "") -> Snapshot:
@@ -142,7 +158,11 @@ class There:
         if self.error_of_stream is not None:
             raise NotReceived(self.status_of_stream, self.error_of_stream)
         name, guid, mode = words[1:]
-        new = dict(OFF) | ({"larder:copy-of": f'{{"guid":{guid},"raw":{"true" if mode == "raw" else "false"}}}'} if self.marks_are_set else {})  # fmt: skip
+        new = dict(OFF) | (
+            {"larder:copy-of": f'{{"guid":{guid},"raw":{"true" if mode == "raw" else "false"}}}'}
+            if self.marks_are_set
+            else {}
+        )
         self.copies.setdefault(name, {**new, "larder:sent": mode}).pop("receive_resume_token", None)
         source = sender[-1].partition("@")[0] if "--" in sender else self.resumed
         self.guids.setdefault(name, []).append(self.here[source][-1].guid)
@@ -341,7 +361,10 @@ def test_usable_token_goes_on_and_another_asks_for_help(there, monkeypatch):
 
 
 # What 2.3.9 says while another ``zfs receive -s`` has the dataset (libzfs_sendrecv.c, EBUSY of a dataset with a token).
-BUSY = 'cannot receive resume stream: destination tank/attic/photos contains partially-complete state from "zfs receive -s".'
+BUSY = (
+    'cannot receive resume stream: destination tank/attic/photos contains partially-complete state from "zfs '
+    'receive -s".'
+)
 
 
 @pytest.mark.parametrize(
@@ -381,7 +404,9 @@ def test_token_that_is_none_is_not_used(there, monkeypatch):
 
 
 # --- names, checks --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "wanted"), [("trip 2019", "trip_2019"), (".zfs", "_zfs"), ("-F", "_F"), ("a:b.c-d_e", "a:b.c-d_e")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("trip 2019", "trip_2019"), (".zfs", "_zfs"), ("-F", "_F"), ("a:b.c-d_e", "a:b.c-d_e")]
+)
 def test_names_are_spelled_as_the_script_takes_them(name, wanted):
     assert spell(name) == wanted
 
@@ -419,7 +444,19 @@ def test_plan_changes_with_the_computer_it_was_made_for():
     assert len({plan.digest() for plan in plans}) == len(plans)
 
 
-@pytest.mark.parametrize("fields", [{"path": "a b"}, {"path": "../a"}, {"path": "a/b"}, {"path": "-F"}, {"path": ""}, {"pool": 5}, {"remote": "../x"}, {"removable": True}])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"path": "a b"},
+        {"path": "../a"},
+        {"path": "a/b"},
+        {"path": "-F"},
+        {"path": ""},
+        {"pool": 5},
+        {"remote": "../x"},
+        {"removable": True},
+    ],
+)
 def test_task_for_another_computer_has_a_plain_name_and_no_pool(fields: dict[str, Any]):
     given: dict[str, Any] = {"key": "0123abcd", "pool": 0, "remote": "0badcafe", "path": "photos"}
     with pytest.raises(Refused):
@@ -474,7 +511,10 @@ def test_added_computer_is_not_trusted_until_its_key_is_confirmed(folder, monkey
 
 def test_key_that_changed_between_the_page_and_the_job_is_not_pinned(folder, monkeypatch):
     settings.write_remote(replace(REMOTE, host_key="", offered_key=KEY))
-    plan = checked_plan(ConfirmHostKey(remote="0badcafe", fingerprint=fingerprint_of(KEY)), replace(FACTS, remotes=settings.read_remotes()))  # fmt: skip
+    plan = checked_plan(
+        ConfirmHostKey(remote="0badcafe", fingerprint=fingerprint_of(KEY)),
+        replace(FACTS, remotes=settings.read_remotes()),
+    )
     settings.write_remote(replace(REMOTE, host_key="", offered_key=OTHER))
     with expect_refusal("host-key-other"):
         plan.steps[0].run(Working())
@@ -483,7 +523,9 @@ def test_key_that_changed_between_the_page_and_the_job_is_not_pinned(folder, mon
 
 def test_changed_key_is_confirmed_with_a_warning():
     changed = replace(REMOTE, offered_key=OTHER)
-    plan = checked_plan(ConfirmHostKey(remote="0badcafe", fingerprint=fingerprint_of(OTHER)), replace(FACTS, remotes=(changed,)))  # fmt: skip
+    plan = checked_plan(
+        ConfirmHostKey(remote="0badcafe", fingerprint=fingerprint_of(OTHER)), replace(FACTS, remotes=(changed,))
+    )
     assert fingerprint_of(KEY) in plan.warnings[0]
 
 

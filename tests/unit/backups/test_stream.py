@@ -35,7 +35,8 @@ def test_empty_stream_ends():
 
 
 def begin(order: str = "<", *, kind: int = 0, magic: int = 0x2F5BACBAC, version: int = 4 | 1) -> bytes:
-    """Made up: the first record of a stream, as ``zfs_ioctl.h`` of OpenZFS says. ``version``: 1 a snapshot, 2 a package."""
+    """Made up: the first record of a stream, as ``zfs_ioctl.h`` of OpenZFS says.
+    ``version``: 1 a snapshot, 2 a package."""
     return struct.pack(f"{order}IIQQ", kind, 0, magic, version) + bytes(288)
 
 

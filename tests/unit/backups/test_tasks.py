@@ -42,9 +42,11 @@ def test_text_from_elsewhere_is_no_task():
 
 
 def test_path_lies_in_the_folder_for_copies():
-    wrong = {"backup-path-invalid": ["photos", "backups/a/b", "../backups/x"],
-             "folder-name-empty": ["backups", "backups/"],
-             "folder-name-invalid": ["backups/..", "backups/-x"]}  # fmt: skip
+    wrong = {
+        "backup-path-invalid": ["photos", "backups/a/b", "../backups/x"],
+        "folder-name-empty": ["backups", "backups/"],
+        "folder-name-invalid": ["backups/..", "backups/-x"],
+    }
     for code, found in wrong.items():
         for path in found:
             with expect_refusal(code):
@@ -73,10 +75,14 @@ def test_copy_dated_in_the_future_does_not_stop_backups():
 
 def test_copies_and_benchmark_folders_are_not_backed_up():
     tree = (
-        dataset("tank", guid=1), dataset("tank/a", guid=2), dataset("tank/a/b", guid=3),
-        dataset("tank/backups", guid=4), dataset("tank/backups/x", guid=5, copy_of='{"guid":8,"raw":false}'),
-        dataset("tank/backups/x/y", guid=6), dataset("tank/test", guid=7, scratch=True),
-    )  # fmt: skip
+        dataset("tank", guid=1),
+        dataset("tank/a", guid=2),
+        dataset("tank/a/b", guid=3),
+        dataset("tank/backups", guid=4),
+        dataset("tank/backups/x", guid=5, copy_of='{"guid":8,"raw":false}'),
+        dataset("tank/backups/x/y", guid=6),
+        dataset("tank/test", guid=7, scratch=True),
+    )
     found = [one.name for one in tasks.members(tree[0], TASK, Facts(datasets=tree))]
     assert found == ["tank", "tank/a", "tank/a/b", "tank/backups"]
     alone = BackupTask(key=KEY, pool=1, path="backups/a", below=False)

@@ -1,4 +1,5 @@
-"""Folders with nothing new are not sent: found exactly, by as many commands however many there are, and never guessed."""
+"""Folders with nothing new are not sent: found exactly, by as many commands however many
+there are, and never guessed."""
 
 from __future__ import annotations
 
@@ -50,17 +51,27 @@ def test_folder_of_which_nothing_was_written_since_its_copy_is_unchanged():
     ("why", "days", "newest", "changes"),
     [
         ("something was written", [snapshot(1), snapshot(2, written=1)], 1, {}),
-        ("something was written and a snapshot taken in between", [snapshot(1), snapshot(2, written=1), snapshot(3)], 1, {}),
+        (
+            "something was written and a snapshot taken in between",
+            [snapshot(1), snapshot(2, written=1), snapshot(3)],
+            1,
+            {},
+        ),
         ("there is no copy", [snapshot(1), snapshot(2)], 0, {}),
         ("its copy ends with a snapshot that is gone here", [snapshot(2), snapshot(3)], 1, {}),
         ("its copy has the newest already, which the run has to see", [snapshot(1)], 1, {}),
         ("files in the copy were changed", [snapshot(1), snapshot(2)], 1, {"written": "512"}),
         ("an interrupted run left something", [snapshot(1), snapshot(2)], 1, {"receive_resume_token": "1-e604ea4bf"}),
         ("the copy could be mounted", [snapshot(1), snapshot(2)], 1, {"canmount": "on"}),
-        ("the copy is another folder's", [snapshot(1), snapshot(2)], 1, {user_properties.COPY_OF: '{"guid":6,"raw":false}'}),
+        (
+            "the copy is another folder's",
+            [snapshot(1), snapshot(2)],
+            1,
+            {user_properties.COPY_OF: '{"guid":6,"raw":false}'},
+        ),
         ("the copy remembers other settings", [snapshot(1), snapshot(2)], 1, {user_properties.ORIGIN: "{}"}),
     ],
-)  # fmt: skip
+)
 def test_folder_is_sent_where(why, days, newest, changes):
     assert not is_unchanged(TOP, days, newest, copy_values(**changes)), why
 
@@ -87,7 +98,9 @@ class Zfs:
         self.tree = [TOP, *below]
         self.target = {one.guid: one.name.replace("tank/", "safe/backups/", 1) for one in self.tree}
         self.written: dict[str, int] = {}
-        self.snapshots = [snapshot(1, name, guid=one.guid * 100) for one in self.tree for name in (one.name, self.target[one.guid])]  # fmt: skip
+        self.snapshots = [
+            snapshot(1, name, guid=one.guid * 100) for one in self.tree for name in (one.name, self.target[one.guid])
+        ]
         self.marks: set[str] = set()
         self.commands: list[list[str]] = []
         self.listed: list[int] = []
@@ -325,7 +338,9 @@ def test_run_that_came_to_its_end_is_known_by_its_mark_after_a_crash(monkeypatch
     def seen(mark: run_mark.RunMark | None) -> Facts:
         assert mark
         noted = {user_properties.COPIED: Property(mark.text, "local")}
-        found = tuple(replace(one, properties=noted) if one.name == "safe/backups/photos" else one for one in facts.datasets)  # fmt: skip
+        found = tuple(
+            replace(one, properties=noted) if one.name == "safe/backups/photos" else one for one in facts.datasets
+        )
         return replace(facts, datasets=found)
 
     names = ("snapshot", "copy-5", "copy-10", "check")

@@ -1,4 +1,5 @@
-"""Comparing a backup with its originals: what is opened and locked again, what is left out, and what is never called equal."""
+"""Comparing a backup with its originals: what is opened and locked again, what is left out, and
+what is never called equal."""
 
 from __future__ import annotations
 
@@ -132,7 +133,9 @@ def test_volume_is_named_as_not_compared(opened):
     facts = known()
     (trip,) = (one for one in facts.datasets if one.name == "tank/photos/trip 2019")
     volume = replace(trip, kind="volume")
-    found, notes = compare(replace(facts, datasets=tuple(volume if one.guid == volume.guid else one for one in facts.datasets)))  # fmt: skip
+    found, notes = compare(
+        replace(facts, datasets=tuple(volume if one.guid == volume.guid else one for one in facts.datasets))
+    )
     assert found and "tank/photos/trip 2019" in found.skipped
     assert any("a volume has no files" in note for note in notes)
 
@@ -148,7 +151,9 @@ def test_parts_that_were_not_compared_are_counted_and_folders_named_before_volum
 
 def test_comparison_that_compared_nothing_leaves_no_result(opened, monkeypatch):
     """Otherwise it would read: 0 files, no differences, equal."""
-    monkeypatch.setattr(verify_backup, "newest_common", lambda *_names: (_ for _ in ()).throw(Failed("no common snapshot")))  # fmt: skip
+    monkeypatch.setattr(
+        verify_backup, "newest_common", lambda *_names: (_ for _ in ()).throw(Failed("no common snapshot"))
+    )
     work = Working()
     with pytest.raises(Failed, match="Nothing could be compared"):
         for step in checked_plan(VerifyBackup(dataset="tank/photos", key=KEY, target=COPY), known()).steps:

@@ -1,7 +1,8 @@
 """Two pools as far as a backup between them goes: snapshots, bookmarks, properties and streams by the rules of ZFS.
 
-Each call of ZFS is a step that the run can be killed before. At every step the promises of a run are looked at: what a copy
-ends with is bookmarked at the source, and neither side has let go of anything before the snapshot of the run has arrived.
+Each call of ZFS is a step that the run can be killed before. At every step the promises of a run are looked
+at: what a copy ends with is bookmarked at the source, and neither side has let go of anything before the
+snapshot of the run has arrived.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def target_of(name: str) -> str:
 
 
 class TwoPools:
-    """``calls``: what was asked of ZFS so far. ``arrived``: each stream that came to its end: copy, guid, name of its base."""
+    """``calls``: what was asked of ZFS so far. ``arrived``: each stream that came to its end:
+    copy, guid, name of its base."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.live = {one.name: 1 for one in TREE}  # what is in each folder, as a number
@@ -80,7 +82,7 @@ class TwoPools:
         monkeypatch.setattr(command, "run", self.run)
         monkeypatch.setattr(transfer, "send_stream", self.send)
 
-    # --- what tests do -------------------------------------------------------------------------------------------------
+    # --- what tests do ------------------------------------------------------------------------------------------------
     def write(self, *names: str) -> None:
         for name in names:
             self.live[name] += 1
@@ -91,10 +93,12 @@ class TwoPools:
                 name,
                 guid=5000 + at,
                 copy_of=values.get(user_properties.COPY_OF, ""),
-                properties={user_properties.COPIED: Property(values[user_properties.COPIED], "local")} if user_properties.COPIED in values else {},
+                properties={user_properties.COPIED: Property(values[user_properties.COPIED], "local")}
+                if user_properties.COPIED in values
+                else {},
             )
             for at, (name, values) in enumerate(sorted(self.values.items()))
-        ]  # fmt: skip
+        ]
         pools = (Pool("tank", 1000, "ONLINE"), Pool("safe", SAFE, "ONLINE"))
         return replace(box(), pools=pools, datasets=(*TREE, *there))
 
@@ -139,7 +143,7 @@ class TwoPools:
             )
         assert self.rests == {}
 
-    # --- a call --------------------------------------------------------------------------------------------------------
+    # --- a call -------------------------------------------------------------------------------------------------------
     def call(self, what: str) -> None:
         if len(self.calls) == self.kill_at:
             raise Killed(what)
@@ -160,7 +164,7 @@ class TwoPools:
         source = name if name in self.live else self.source_of(name).name
         assert short == self.short or self.has_arrived(source), f"{name}: {short} went before {self.short} has arrived"
 
-    # --- snapshots and bookmarks ---------------------------------------------------------------------------------------
+    # --- snapshots and bookmarks --------------------------------------------------------------------------------------
     def take(self, names: Iterable[str], properties: Mapping[str, str]) -> tuple[libzfs.Left, ...]:
         self.call("snapshot")
         there = {one.name for one in self.snapshots}
@@ -223,7 +227,7 @@ class TwoPools:
             }
         }
 
-    # --- commands ------------------------------------------------------------------------------------------------------
+    # --- commands -----------------------------------------------------------------------------------------------------
     def run(self, argv: list[str], **_more: object) -> Result:
         self.call(" ".join(argv))
         match argv:
@@ -273,8 +277,8 @@ class TwoPools:
         return [f"{key}\t{values[key]}\tlocal" for key in wanted.split(",") if key in values]
 
     def read_token(self, text: str) -> str:
-        """As OpenZFS 2.3.9 prints it (``recorded/zfs-send-token-2.3.9.txt``); the lines of an increment and of a raw one are
-        made up as in ``test_token.py``."""
+        """As OpenZFS 2.3.9 prints it (``recorded/zfs-send-token-2.3.9.txt``); the lines of an increment and of a raw
+        one are made up as in ``test_token.py``."""
         token = next(one for one in self.rests.values() if one.text == text)
         lines = [
             "resume token contents:",
@@ -289,7 +293,7 @@ class TwoPools:
             lines.append("\trawok = 1")
         return "\n".join([*lines, f"\ttoguid = {token.to_guid:#x}", f"\ttoname = {token.to_name}", ""])
 
-    # --- streams -------------------------------------------------------------------------------------------------------
+    # --- streams ------------------------------------------------------------------------------------------------------
     def send(self, sender: list[str], receiver: list[str], *_how: object, **_more: object) -> int:
         assert "-F" not in receiver
         target, newest = receiver[-1], self.newest(receiver[-1])
@@ -320,8 +324,12 @@ class TwoPools:
             options = [word for flag, word in itertools.pairwise(receiver) if flag == "-o"]
             self.values[target] = dict(option.split("=", 1) for option in options)
         else:
-            from_guid = self.marks[base].guid if "#" in base else next(one.guid for one in self.snapshots if one.name == base)  # fmt: skip
+            from_guid = (
+                self.marks[base].guid if "#" in base else next(one.guid for one in self.snapshots if one.name == base)
+            )
             assert newest and newest.guid == from_guid, f"{target} does not end with {base}"
             if any(one.short == to.short for one in self.of(target)):
                 raise NotReceived(1, f"cannot restore to {target}@{to.short}: destination already exists")
-        self.rests[target] = Token(f"1-{to.guid:x}-{len(self.calls):x}", to.guid, to.name, newest.guid if newest else 0, raw=raw)  # fmt: skip
+        self.rests[target] = Token(
+            f"1-{to.guid:x}-{len(self.calls):x}", to.guid, to.name, newest.guid if newest else 0, raw=raw
+        )

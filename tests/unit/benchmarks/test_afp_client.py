@@ -104,11 +104,17 @@ def test_reply_longer_than_asked_for_fails():
 
 def test_reply_shorter_than_asked_for_fails():
     shorter = TALK[5][1][:8] + (2).to_bytes(4, "big") + TALK[5][1][12:18]
-    with netatalk([*TALK[:5], ("received", shorter)]) as (line, _other), pytest.raises(Failed, match="less than was asked"):  # fmt: skip
+    with (
+        netatalk([*TALK[:5], ("received", shorter)]) as (line, _other),
+        pytest.raises(Failed, match="less than was asked"),
+    ):
         line.sign_in("sweep")
 
 
-@pytest.mark.parametrize(("told", "most"), [(b"", 0), (b"\x02\x04\x00\x00\x00\x80", 0), (b"\x00\x04\x00", 0), (b"\x00\x04\x00\x01\x00\x00", 65536)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "most"),
+    [(b"", 0), (b"\x02\x04\x00\x00\x00\x80", 0), (b"\x00\x04\x00", 0), (b"\x00\x04\x00\x01\x00\x00", 65536)],
+)
 def test_quantum_of_the_server_is_found(told, most):
     assert afp_client.find_quantum(told) == most
 

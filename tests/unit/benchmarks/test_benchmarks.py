@@ -80,7 +80,9 @@ def test_four_mirrored_disks_are_two_pairs_and_three_are_one_mirror():
 
 def test_each_disk_is_read_at_each_position():
     found = list(sweep(where="disk", workloads=["disk-start", "disk-end"], layouts=["stripe"]).build_cases())
-    assert [(one.disks, one.workload) for one in found] == [((path,), work) for path in FIVE for work in ("disk-start", "disk-end")]  # fmt: skip
+    assert [(one.disks, one.workload) for one in found] == [
+        ((path,), work) for path in FIVE for work in ("disk-start", "disk-end")
+    ]
     assert axes_of(found) == ["Disk"]
 
 
@@ -90,7 +92,14 @@ def test_each_disk_is_read_at_each_position():
         ({"workloads": []}, "workload-not-chosen"),
         ({"disks": []}, "disk-not-chosen"),
         ({"disks": FIVE[:2], "layouts": ["raidz2"]}, "disks-too-few-for-layouts"),
-        ({"ashifts": [9, 12, 13], "compressions": ["off", "lz4", "zstd"], "recordsizes": [2**power for power in range(12, 24)]}, "cases-too-many"),
+        (
+            {
+                "ashifts": [9, 12, 13],
+                "compressions": ["off", "lz4", "zstd"],
+                "recordsizes": [2**power for power in range(12, 24)],
+            },
+            "cases-too-many",
+        ),
         ({"ashifts": [10]}, "case-invalid"),
         ({"recordsizes": [5000]}, "record-size-invalid"),
         ({"logs": [FIVE[0]]}, "disk-twice"),
@@ -99,7 +108,7 @@ def test_each_disk_is_read_at_each_position():
         ({"size": 5}, "case-value-out-of-range"),
         ({"repeats": 0}, "case-value-out-of-range"),
     ],
-)  # fmt: skip
+)
 def test_impossible_sweep_is_refused_with_a_reason(changes, code):
     with expect_refusal(code):
         sweep(**changes)
@@ -111,7 +120,11 @@ def test_disks_are_named_by_their_stable_paths():
     assert [reason.field for reason in refused.value.reasons] == ["disks"]
 
 
-@given(st.sets(st.sampled_from(["stripe", "mirror", "raidz1", "raidz2", "raidz3"]), min_size=1), st.sets(st.sampled_from([9, 12, 13]), min_size=1), st.integers(1, 5))  # fmt: skip
+@given(
+    st.sets(st.sampled_from(["stripe", "mirror", "raidz1", "raidz2", "raidz3"]), min_size=1),
+    st.sets(st.sampled_from([9, 12, 13]), min_size=1),
+    st.integers(1, 5),
+)
 def test_cases_of_a_sweep_differ_and_survive_encoding(layouts, ashifts, count):
     try:
         made = sweep(layouts=sorted(layouts), ashifts=sorted(ashifts), disks=FIVE[:count])
@@ -193,7 +206,18 @@ def test_fio_output_without_figures_fails(text):
         from_fio(text)
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["jobs", "read", "write", "lat_ns", "clat_ns", "mean", "error"]), inner, max_size=4), max_leaves=12))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["jobs", "read", "write", "lat_ns", "clat_ns", "mean", "error"]), inner, max_size=4
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_any_fio_output_gives_figures_or_fails(answer):
     try:
         assert from_fio(json.dumps(answer)).rate >= 0
@@ -529,7 +553,10 @@ SIZES = [2**power for power in range(12, 20)]
 def compared(*rows: tuple[float, ...]) -> Block:
     """One workload with a case for each record size; the first is the baseline."""
     cases = sweep(workloads=["seq-write"], recordsizes=SIZES[: len(rows)]).build_cases()
-    made = [measured(at, one, *(value * MIB for value in values)) for at, (one, values) in enumerate(zip(cases, rows, strict=True))]  # fmt: skip
+    made = [
+        measured(at, one, *(value * MIB for value in values))
+        for at, (one, values) in enumerate(zip(cases, rows, strict=True))
+    ]
     return build_blocks(made)[0]
 
 
@@ -567,7 +594,9 @@ def test_clear_gain_is_named_even_if_the_highest_median_overlaps_the_baseline():
 
 
 def test_baseline_is_best_only_if_it_beats_every_other_case():
-    assert "record size 4 KiB is best, with 126 MB/s. Record size 16 KiB gives −50.2 %." in said_of((120, 121), (100, 101), (60, 60.1))  # fmt: skip
+    assert "record size 4 KiB is best, with 126 MB/s. Record size 16 KiB gives −50.2 %." in said_of(
+        (120, 121), (100, 101), (60, 60.1)
+    )
     said = said_of((120, 121), (100, 122), (60, 60.1))
     assert "best" not in said
     assert "record size 16 KiB costs, with 63 MB/s" in said
@@ -603,7 +632,11 @@ def test_disks_whose_runs_overlap_have_no_outlier():
 
 
 ROUGHLY = st.integers(95, 130).map(float)
-OF_RUNS = st.one_of(st.tuples(ROUGHLY), st.tuples(ROUGHLY, ROUGHLY, ROUGHLY), st.integers(80, 140).map(lambda at: (at - 0.5, float(at), at + 0.5)))  # fmt: skip
+OF_RUNS = st.one_of(
+    st.tuples(ROUGHLY),
+    st.tuples(ROUGHLY, ROUGHLY, ROUGHLY),
+    st.integers(80, 140).map(lambda at: (at - 0.5, float(at), at + 0.5)),
+)
 
 
 @given(rows=st.lists(OF_RUNS, min_size=2, max_size=6))

@@ -10,7 +10,9 @@ from appliance.benchmarks.client_report import ClientFigures, LoopbackFigures
 MB = 1e6
 
 
-def limit(reached: float, *, pool=None, protocol=None, network=None, client=2000.0, busy=0.2, direction="write", cached=False):  # fmt: skip
+def limit(
+    reached: float, *, pool=None, protocol=None, network=None, client=2000.0, busy=0.2, direction="write", cached=False
+):
     def scaled(value):
         return None if value is None else value * MB
 
@@ -89,7 +91,19 @@ def test_pool_is_not_named_for_what_the_box_has_in_memory():
 
 def test_both_directions_are_judged_by_their_own_figures():
     mb = (MB,)
-    figures = ClientFigures(system="Linux", way="smbclient", own=(2000 * MB,), hashing=mb, wire_up=(112 * MB,), wire_down=(11 * MB,), write=(60 * MB,), read=(10.5 * MB,), small=(100.0,), busy_write=0.1, busy_read=0.1)  # fmt: skip
+    figures = ClientFigures(
+        system="Linux",
+        way="smbclient",
+        own=(2000 * MB,),
+        hashing=mb,
+        wire_up=(112 * MB,),
+        wire_down=(11 * MB,),
+        write=(60 * MB,),
+        read=(10.5 * MB,),
+        small=(100.0,),
+        busy_write=0.1,
+        busy_read=0.1,
+    )
     loopback = LoopbackFigures(pool_write=62 * MB, pool_read=300 * MB, protocol_write=61 * MB, protocol_read=200 * MB)
     limits: list[Part] = [one.limit for one in judge(figures, loopback)]
     assert limits == ["pool", "network"]

@@ -161,7 +161,13 @@ def test_each_setting_says_what_it_is_and_what_is_tried(ran):
     assert str(SETTINGS["tcp-buffers"].show(USUAL)) == "up to 6.29 MB for receiving, 4.19 MB for sending"
 
 
-@pytest.mark.parametrize(("tag", "file", "text", "code"), [("tcp-buffers", "tcp_rmem", "4096 131072 33554432", "tcp-buffers-large-already"), ("nfs-threads", "threads", "64", "nfs-threads-many-already")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tag", "file", "text", "code"),
+    [
+        ("tcp-buffers", "tcp_rmem", "4096 131072 33554432", "tcp-buffers-large-already"),
+        ("nfs-threads", "threads", "64", "nfs-threads-many-already"),
+    ],
+)
 def test_what_is_large_already_is_not_tried(settings, tag, file, text, code):
     (settings / file).write_text(f"{text}\n")
     (settings / "tcp_wmem").write_text("4096 16384 16777216\n")
@@ -415,7 +421,14 @@ def test_port_that_is_set_so_already_or_says_nothing_is_not_tried(machine, lette
     assert found.refusal["code"] == code
 
 
-@pytest.mark.parametrize(("tag", "shown"), [("ring-sizes", "room for 4096 received frames and 4096 to be sent in eth0"), ("flow-control", "off at eth0"), ("interrupts", "100 µs at eth0")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tag", "shown"),
+    [
+        ("ring-sizes", "room for 4096 received frames and 4096 to be sent in eth0"),
+        ("flow-control", "off at eth0"),
+        ("interrupts", "100 µs at eth0"),
+    ],
+)
 def test_port_is_switched_and_put_back(machine, tag, shown):
     before = read_setting(tag).value
     on = SwitchSetting(setting=tag, on=True).read()

@@ -30,13 +30,20 @@ def test_shared_settings_are_listed_without_those_that_differ():
 @pytest.mark.parametrize(
     ("changes", "name", "said"),
     [
-        ({"limited": True}, "Memory", "limited to 512 MiB"), ({"aside": True}, "Memory", "kept out of reads"), ({}, "Memory", "as in daily use"),
-        ({"gentle": True}, "Priority", "everything else went first"), ({"writers": 4}, "At the same time", "4 writers"),
-        ({"workloads": ["dd-write"], "zeros": True}, "What is written", "zeros by dd, which say nothing about real data"),
+        ({"limited": True}, "Memory", "limited to 512 MiB"),
+        ({"aside": True}, "Memory", "kept out of reads"),
+        ({}, "Memory", "as in daily use"),
+        ({"gentle": True}, "Priority", "everything else went first"),
+        ({"writers": 4}, "At the same time", "4 writers"),
+        (
+            {"workloads": ["dd-write"], "zeros": True},
+            "What is written",
+            "zeros by dd, which say nothing about real data",
+        ),
         ({"workloads": ["sync-write"], "seconds": 90}, "A timed run lasts", "2 min"),
         ({"warmups": 2}, "Runs", "3 of each case, after 2 that do not count"),
     ],
-)  # fmt: skip
+)
 def test_conditions_of_a_run_are_listed(changes, name, said):
     assert of(sweep(**changes))[name] == said
 
@@ -77,11 +84,14 @@ def test_versions_include_the_hardware(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("least", "most", "unit", "said"),
     [
-        (81 * MIB, 84.9 * MIB, "B/s", "84.9 to 89 MB/s"), (900 * MIB, 2 * GIB, "B/s", "944 MB/s to 2.15 GB/s"),
-        (147, 152, "per second", "147 to 152 a second"), (147, 147, "per second", "147 a second"), (7, 8.5, "seconds", "7.0 to 8.5 s"),
+        (81 * MIB, 84.9 * MIB, "B/s", "84.9 to 89 MB/s"),
+        (900 * MIB, 2 * GIB, "B/s", "944 MB/s to 2.15 GB/s"),
+        (147, 152, "per second", "147 to 152 a second"),
+        (147, 147, "per second", "147 a second"),
+        (7, 8.5, "seconds", "7.0 to 8.5 s"),
         (3600 * 2, 3600 * 3 + 600, "seconds", "2 h to 3 h 10 min"),
     ],
-)  # fmt: skip
+)
 def test_range_has_a_shared_unit_once(least, most, unit, said):
     assert span_text(least, most, unit) == said
 

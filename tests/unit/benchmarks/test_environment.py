@@ -18,7 +18,10 @@ from tests.unit.made import box, path_of, recorded_text
 from tests.unit.pools import shapes
 from tests.unit.pools.test_create import Working
 
-PHOTOS = "12 1 0x01 7 2160 5 9\nname type data\ndataset_name 7 tank/my photos\nwrites 4 1\nnwritten 4 {written}\nreads 4 1\nnread 4 {read}\n"
+PHOTOS = (
+    "12 1 0x01 7 2160 5 9\nname type data\ndataset_name 7 tank/my photos\nwrites 4 1\nnwritten 4 "
+    "{written}\nreads 4 1\nnread 4 {read}\n"
+)
 
 
 @pytest.fixture

@@ -62,7 +62,9 @@ def test_largest_frame_that_the_port_takes_is_offered(machine, largest, tried): 
     assert str(SETTINGS["mtu"].show(found.tried)) == f"an MTU of {tried} at eth0"
 
 
-@pytest.mark.parametrize(("now", "largest", "code"), [("9000", 9216, "mtu-large-already"), ("1500", 1500, "mtu-largest-already")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("now", "largest", "code"), [("9000", 9216, "mtu-large-already"), ("1500", 1500, "mtu-largest-already")]
+)
 def test_nothing_is_offered_where_frames_cannot_be_larger(machine, clients, now, largest, code):  # noqa: F811
     clients.port.write_text(f"{now}\n")
     machine.link[0]["max_mtu"] = largest

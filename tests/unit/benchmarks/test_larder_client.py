@@ -35,7 +35,8 @@ def clock(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespac
 
 
 def test_read_over_smb_counts_the_time_until_the_first_byte(script, clock, monkeypatch):
-    """smbclient 4.22 hands on nothing until 8 MiB are there: measured from the first byte on, 1 MB/s looked like 200."""
+    """smbclient 4.22 hands on nothing until 8 MiB are there: measured from the first byte
+    on, 1 MB/s looked like 200."""
     client = script.SmbClient.__new__(script.SmbClient)
     client.name = "larder-client-1"
     monkeypatch.setattr(client, "run", lambda _command: 2.0, raising=False)
@@ -87,8 +88,11 @@ def figures_of(script: ModuleType, runs: int, *, compare: bool) -> tuple[dict[st
 
 def test_setting_is_switched_in_turns_and_back_at_the_end(script):
     figures, target, asked = figures_of(script, 3, compare=True)
-    # Without, with; with, without; without, with: what else changes with time evens out. The box is asked before each part.
-    assert [on for _what, on in asked] == [on for on in (False, True, True, False, False, True) for _part in range(3)] + [False]  # fmt: skip
+    # Without, with; with, without; without, with: what else changes with time evens out.
+    # The box is asked before each part.
+    assert [on for _what, on in asked] == [
+        on for on in (False, True, True, False, False, True) for _part in range(3)
+    ] + [False]
     parts = [(what, on) for what, _name, on in target.done]
     assert parts[:8] == [(what, on) for on in (False, True) for what in ("connect", "write", "read", "small")]
     assert {what for what, _on in asked} == {"setting"}

@@ -29,9 +29,20 @@ def test_newest_result_of_each_workload_is_shown_in_order():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"ashift": 9}, {"sync": "always"}, {"partition": 2**30}, {"log": path_of(6)}, {"recordsize": 4096}, {"volblocksize": 8192}, {"gentle": True}, {"sample": "tank/photos"}, {"layout": "mirror"}, {"disks": (*THREE, path_of(4))}],
+    [
+        {"ashift": 9},
+        {"sync": "always"},
+        {"partition": 2**30},
+        {"log": path_of(6)},
+        {"recordsize": 4096},
+        {"volblocksize": 8192},
+        {"gentle": True},
+        {"sample": "tank/photos"},
+        {"layout": "mirror"},
+        {"disks": (*THREE, path_of(4))},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_results_with_unusual_settings_are_left_out(changes):
     assert of(measured(1, case(**{"disks": THREE, **changes}), 132.0 * MIB)) == ""
 

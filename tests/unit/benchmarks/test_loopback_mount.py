@@ -66,7 +66,10 @@ def test_samba_that_does_not_answer_fails(commands, folder, monkeypatch):
 
 def test_unmounting_nfs_removes_only_its_own_export(commands, folder, monkeypatch):
     released: list[str] = []
-    commands.answers |= {"systemctl": "active\n", "exportfs": EXPORTED.format(path=folder) + EXPORTED.format(path="/tank/photos")}  # fmt: skip
+    commands.answers |= {
+        "systemctl": "active\n",
+        "exportfs": EXPORTED.format(path=folder) + EXPORTED.format(path="/tank/photos"),
+    }
     monkeypatch.setattr(nfs, "release_files", released.append)
     loopback_mount.client_mountpoint(TOKEN).mkdir()
     monkeypatch.setattr(os.path, "ismount", lambda _path: False)
@@ -109,7 +112,9 @@ def test_only_a_samba_of_the_agent_is_stopped(commands, folders, folder, monkeyp
 
 
 @pytest.mark.parametrize(("listed", "stopped"), [("", True), (EXPORTED.format(path="/tank/photos"), False)])
-def test_a_server_that_was_started_for_it_stops_unless_somebody_shares_something(commands, folders, monkeypatch, listed, stopped):  # fmt: skip
+def test_a_server_that_was_started_for_it_stops_unless_somebody_shares_something(
+    commands, folders, monkeypatch, listed, stopped
+):
     commands.answers |= {"systemctl": "active\n", "exportfs": listed, "zfs": "\n"}
     scratch_claim.write_claim(Claim(token=TOKEN, pool="tank", protocol="nfs", units=loopback_mount.UNITS))
     monkeypatch.setattr("appliance.zfs.status.read_pools", lambda: (shapes.single(),))

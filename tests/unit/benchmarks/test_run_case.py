@@ -56,13 +56,18 @@ def refused_codes(found: RunBenchmarkCase, facts: Facts) -> list[str]:
 @pytest.mark.parametrize(
     "use",
     [
-        Use("old", "holds ext4 data called photos", "1"), Use("old", "has a partition table (dos)"),
-        Use("exported", "holds the pool attic, which is not in use here", "7", "attic"), Use("pool", "is part of the pool tank", "8", "tank"),
-        Use("old", "was part of the pool tank, which has no place for it any more", "8", "tank"), Use("swap", "is used as swap"),
-        Use("raid", "is part of a set of disks (LVM2_member)"), Use("mounted", "is in use at /mnt"), Use("system", "holds the system"),
+        Use("old", "holds ext4 data called photos", "1"),
+        Use("old", "has a partition table (dos)"),
+        Use("exported", "holds the pool attic, which is not in use here", "7", "attic"),
+        Use("pool", "is part of the pool tank", "8", "tank"),
+        Use("old", "was part of the pool tank, which has no place for it any more", "8", "tank"),
+        Use("swap", "is used as swap"),
+        Use("raid", "is part of a set of disks (LVM2_member)"),
+        Use("mounted", "is in use at /mnt"),
+        Use("system", "holds the system"),
     ],
     ids=lambda use: use.text,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("role", ["disks", "log", "cache"])
 def test_disk_in_use_is_refused_with_its_use_in_every_role(use, role):
     changes = {} if role == "disks" else {role: path_of(4)}
@@ -138,7 +143,14 @@ def test_scratch_pool_has_no_cache_file_and_carries_its_token():
 def test_four_mirrored_disks_make_pairs_of_partitions():
     case = operation(layout="mirror", disks=tuple(map(path_of, (1, 2, 3, 4))), partition=GIB).case
     words = scratch.create_pool_command(case, TOKEN, unequal=False)
-    assert words[words.index(NAME) + 1 :] == ["mirror", f"{path_of(1)}-part1", f"{path_of(2)}-part1", "mirror", f"{path_of(3)}-part1", f"{path_of(4)}-part1"]  # fmt: skip
+    assert words[words.index(NAME) + 1 :] == [
+        "mirror",
+        f"{path_of(1)}-part1",
+        f"{path_of(2)}-part1",
+        "mirror",
+        f"{path_of(3)}-part1",
+        f"{path_of(4)}-part1",
+    ]
 
 
 def test_scratch_folder_has_a_quota_in_its_pool():
@@ -200,7 +212,12 @@ def test_run_writes_its_figures_to_the_log(commands, folders, quiet, monkeypatch
     assert run.invalid == ()
     assert run.around.per_disk == {path_of(1).rsplit("/", 1)[-1]: 0.05}
     assert not list(scratch.scratch_folder(TOKEN).iterdir())
-    assert [argv[:2] for argv in commands.ran if argv[0] == "zpool"] == [["zpool", "export"], ["zpool", "import"], ["zpool", "sync"], ["zpool", "sync"]]  # fmt: skip
+    assert [argv[:2] for argv in commands.ran if argv[0] == "zpool"] == [
+        ["zpool", "export"],
+        ["zpool", "import"],
+        ["zpool", "sync"],
+        ["zpool", "sync"],
+    ]
     assert len(line) < 2000
 
 
@@ -455,7 +472,9 @@ def test_watched_program_has_a_timeout(monkeypatch):
         command.run(["sleep", "60"], timeout=0.3, meanwhile=lambda: None)
 
 
-@pytest.mark.parametrize("said", ["cannot import 'x': no such pool available", "one or more devices is currently unavailable"])  # fmt: skip
+@pytest.mark.parametrize(
+    "said", ["cannot import 'x': no such pool available", "one or more devices is currently unavailable"]
+)
 def test_import_is_retried_after_a_disk_disappeared_briefly(commands, quiet, said):
     texts = iter([said, ""])
 

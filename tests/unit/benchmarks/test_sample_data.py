@@ -78,7 +78,12 @@ def taken(top: Path, most: int, wanted: int) -> tuple[bytes, sample_data.SampleD
 # --- what is read ---------------------------------------------------------------------------------------------
 def test_sample_has_no_links_pipes_names_or_outside_files(tree):
     found, sample = taken(tree, 40 * MIB, 31 * MIB + 100)
-    assert {letter: found.count(letter) for letter in (b"F", b"A", b"B", b"S")} == {b"F": 30 * MIB, b"A": MIB, b"B": 100, b"S": 0}  # fmt: skip
+    assert {letter: found.count(letter) for letter in (b"F", b"A", b"B", b"S")} == {
+        b"F": 30 * MIB,
+        b"A": MIB,
+        b"B": 100,
+        b"S": 0,
+    }
     assert sample.unique_bytes == 31 * MIB + 100
 
 
@@ -219,7 +224,7 @@ def test_other_dataset_at_the_mountpoint_is_not_read(tree, monkeypatch, commands
 
 
 # --- where it goes --------------------------------------------------------------------------------------------
-def test_sample_goes_through_roots_memory_to_the_scratch_pool_only(tree, commands, monkeypatch):  # fmt: skip
+def test_sample_goes_through_roots_memory_to_the_scratch_pool_only(tree, commands, monkeypatch):
     monkeypatch.setattr(sample_data, "PART", 16 * MIB)
     part, modes, sizes = scratch.sample_part_path(TOKEN), [], []
 
@@ -233,7 +238,11 @@ def test_sample_goes_through_roots_memory_to_the_scratch_pool_only(tree, command
     assert prefilled.unique_bytes == 31 * MIB + 100
     assert [argv[0] for argv in commands.ran] == ["dd", "dd", "dd"]
     assert {argv[2] for argv in commands.ran} == {f"of={scratch.scratch_folder(TOKEN)}/data"}
-    assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
+    assert [argv[4:6] for argv in commands.ran] == [
+        ["count=16", "seek=0"],
+        ["count=16", "seek=16"],
+        ["count=8", "seek=32"],
+    ]
     assert (modes, sizes) == ([0o600] * 3, [16 * MIB, 16 * MIB, 8 * MIB])
     assert not part.exists()
     assert not any(name in " ".join(work.notes) for name in ("film", "may"))
@@ -253,7 +262,11 @@ def test_run_writes_the_part_in_memory_repeatedly(tree, commands, monkeypatch):
 
     monkeypatch.setattr("appliance.command.run", run)
     assert sample_data.write_measured(target, Working(), "Run 1 of 3") == result
-    assert [argv[4:6] for argv in commands.ran] == [["count=16", "seek=0"], ["count=16", "seek=16"], ["count=8", "seek=32"]]  # fmt: skip
+    assert [argv[4:6] for argv in commands.ran] == [
+        ["count=16", "seek=0"],
+        ["count=16", "seek=16"],
+        ["count=8", "seek=32"],
+    ]
     assert scratch.sample_part_path(TOKEN).stat().st_size == 16 * MIB
 
 
@@ -350,9 +363,19 @@ def test_steps_of_a_sample_say_that_it_is_read():
 
 
 def test_sweep_with_a_sample_leaves_out_writes_with_dedup():
-    common = {"where": "scratch", "disks": (path_of(1),), "workloads": ["seq-write", "seq-read"], "sample": PHOTOS.name, "sample_guid": PHOTOS.guid}  # fmt: skip
+    common = {
+        "where": "scratch",
+        "disks": (path_of(1),),
+        "workloads": ["seq-write", "seq-read"],
+        "sample": PHOTOS.name,
+        "sample_guid": PHOTOS.guid,
+    }
     made = msgspec.convert({**common, "dedups": [False, True]}, Sweep)
-    assert [(one.dedup, one.workload) for one in made.build_cases()] == [(False, "seq-write"), (False, "seq-read"), (True, "seq-read")]  # fmt: skip
+    assert [(one.dedup, one.workload) for one in made.build_cases()] == [
+        (False, "seq-write"),
+        (False, "seq-read"),
+        (True, "seq-read"),
+    ]
     assert axes_of(list(made.build_cases())) == ["Dedup"]
     with expect_refusal("sample-without-cases"):
         msgspec.convert({**common, "dedups": [True], "workloads": ["seq-write"]}, Sweep)

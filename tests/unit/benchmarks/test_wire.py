@@ -25,7 +25,9 @@ def served(request):
     bounds = getattr(request, "param", {})
     listener = wire_listener.listen(0)
     moved: list[int] = []
-    thread = threading.Thread(target=lambda: moved.append(wire_listener.serve(listener, KEY, **{"seconds": 20, **bounds})))  # fmt: skip
+    thread = threading.Thread(
+        target=lambda: moved.append(wire_listener.serve(listener, KEY, **{"seconds": 20, **bounds}))
+    )
     thread.start()
     yield listener.getsockname()[1], lambda: (thread.join(30), moved[0])[1]
     listener.shutdown(socket.SHUT_RDWR)  # to close it would wake nobody who waits for a connection
@@ -44,7 +46,12 @@ def test_script_is_understood_by_python_3_8():
 def test_script_imports_the_standard_library_alone():
     import ast
 
-    names = {alias.name for node in ast.walk(ast.parse(SCRIPT.read_text())) if isinstance(node, ast.Import) for alias in node.names}  # fmt: skip
+    names = {
+        alias.name
+        for node in ast.walk(ast.parse(SCRIPT.read_text()))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
 
 

@@ -14,9 +14,11 @@ NONE = DriveFigures({"reallocated": 0, "pending": 0, "crc": 0}, True)
 def results(**changes) -> list[RegionResult]:
     """A hard disk of 8 TB: from 200 MB/s at the beginning to 100 at the end."""
     found = [
-        RegionResult(number=region.number, written=(200 - region.number // 2) * 10**6, read=(205 - region.number // 2) * 10**6)
+        RegionResult(
+            number=region.number, written=(200 - region.number // 2) * 10**6, read=(205 - region.number // 2) * 10**6
+        )
         for region in REGIONS
-    ]  # fmt: skip
+    ]
     for number, result in changes.items():
         found[int(number[1:])] = result
     return found
@@ -31,7 +33,10 @@ def test_disk_without_a_fault_is_clean_although_its_inner_tracks_are_slower():
     assert judged().findings == ()
 
 
-@pytest.mark.parametrize(("problem", "words"), [("read", "could not be read back"), ("write", "could not be written"), ("changed", "other data than was written")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [("read", "could not be read back"), ("write", "could not be written"), ("changed", "other data than was written")],
+)
 def test_bad_region_is_named_with_its_place(problem, words):
     verdict = judged(found=results(_30=RegionResult(number=30, problem=problem, at=1170000000000)))
     assert verdict.state == "failed"

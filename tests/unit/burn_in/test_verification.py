@@ -31,10 +31,20 @@ def test_first_bad_place_is_named(name, problem, at):
     assert parse_answer(REGION, answer(stderr=recorded_text(name), status=1)) == (0, problem, at)
 
 
-@pytest.mark.parametrize("line", ["bad header offset 16818176, wanted 16777216", "bad header rand_seed 7, wanted 8", "bad magic header 0, wanted acca"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bad header offset 16818176, wanted 16777216",
+        "bad header rand_seed 7, wanted 8",
+        "bad magic header 0, wanted acca",
+    ],
+)
 def test_misplaced_old_and_missing_writes_count_as_changed(line):
     # Recorded of fio 3.39 (the first two), the third from its source.
-    said = f"verify: {line} at file /proc/self/fd/9 offset 16822272, length 4096 (requested block: offset=16777216, length=1048576)"
+    said = (
+        f"verify: {line} at file /proc/self/fd/9 offset 16822272, length 4096 (requested block: offset=16777216, "
+        "length=1048576)"
+    )
     assert parse_answer(REGION, answer(stderr=said, status=1)) == (0, "changed", 16822272)
 
 
@@ -56,7 +66,13 @@ def test_inner_regions_are_compared_by_header_and_seed_and_ends_stay_zeros():
     head, inner, *_rest, tail = split_disk(400 * MIB)
     write, read = (build(inner, path_of(1), seed=7, rate=10**7) for build in (write_command, read_command))
     for words in (write, read):
-        assert {"--verify=crc32c", "--verify_interval=4096", "--verify_header_seed=1", "--randseed=7", "--rate=10000000"} <= set(words)  # fmt: skip
+        assert {
+            "--verify=crc32c",
+            "--verify_interval=4096",
+            "--verify_header_seed=1",
+            "--randseed=7",
+            "--rate=10000000",
+        } <= set(words)
         assert {"--direct=1", "--allow_file_create=0", f"--offset={inner.start}", f"--size={inner.size}"} <= set(words)
     assert "--do_verify=0" in write
     assert "--rw=read" in read

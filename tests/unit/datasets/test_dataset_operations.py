@@ -54,10 +54,16 @@ def run(operation: Operation, found: Facts) -> None:
 
 
 EVERY = [
-    of(SetDatasetProperty, name="atime", value="on"), of(InheritDatasetProperty, name="atime"), of(PromoteDataset),
-    of(RenameDataset, parent="tank", name="pictures"), of(MountDataset), of(UnmountDataset), of(DestroyDataset),
-    of(SetUserQuota, of="user", who="anna", size=1), of(GrowVolume, size=2**30),
-]  # fmt: skip
+    of(SetDatasetProperty, name="atime", value="on"),
+    of(InheritDatasetProperty, name="atime"),
+    of(PromoteDataset),
+    of(RenameDataset, parent="tank", name="pictures"),
+    of(MountDataset),
+    of(UnmountDataset),
+    of(DestroyDataset),
+    of(SetUserQuota, of="user", who="anna", size=1),
+    of(GrowVolume, size=2**30),
+]
 
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda one: type(one).__name__)
@@ -70,8 +76,13 @@ def test_operations_refuse_renamed_replaced_or_destroyed_dataset(operation):
 # --- settings ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
-    [("compression", "zstd", "compression=zstd"), ("quota", "10485760", "quota=10485760"), ("quota", "0", "quota=none"), ("recordsize", "1048576", "recordsize=1048576")],
-)  # fmt: skip
+    [
+        ("compression", "zstd", "compression=zstd"),
+        ("quota", "10485760", "quota=10485760"),
+        ("quota", "0", "quota=none"),
+        ("recordsize", "1048576", "recordsize=1048576"),
+    ],
+)
 def test_set_property_is_one_command(commands, name, value, shown):
     run(of(SetDatasetProperty, name=name, value=value), facts())
     assert commands.ran == [["zfs", "set", "--", shown, "tank/photos"]]
@@ -79,14 +90,26 @@ def test_set_property_is_one_command(commands, name, value, shown):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("compression", "zstd\n"), ("compression", ""), ("compression", "gzip-99"), ("quota", "-1"), ("quota", "10G"), ("quota", "9" * 19), ("quota", "²"), ("dedup", "on"), ("mountpoint", "/etc"), ("exec", "on"), ("larder:share", "{}")],
-)  # fmt: skip
+    [
+        ("compression", "zstd\n"),
+        ("compression", ""),
+        ("compression", "gzip-99"),
+        ("quota", "-1"),
+        ("quota", "10G"),
+        ("quota", "9" * 19),
+        ("quota", "²"),
+        ("dedup", "on"),
+        ("mountpoint", "/etc"),
+        ("exec", "on"),
+        ("larder:share", "{}"),
+    ],
+)
 def test_set_property_refuses_unknown_properties_and_values(name, value):
     from appliance.agent.registry import decode_operation
 
-    text = f'{{"kind":"set-dataset-property","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'.replace(
-        "'", '"'
-    )
+    text = (
+        f'{{"kind":"set-dataset-property","dataset":"tank/photos","guid":{GUID},"name":"{name}","value":{value!r}}}'
+    ).replace("'", '"')
     with pytest.raises(Refused):
         decode_operation(text)
 
@@ -149,10 +172,12 @@ def test_quota_is_probed_by_what_zfs_reports(commands):
 
 # --- names and places -----------------------------------------------------------------------------------------------
 RENAMED = [
-    ["zfs", "unmount", "--", "tank/photos/deep"], ["zfs", "unmount", "--", "tank/photos"],
+    ["zfs", "unmount", "--", "tank/photos/deep"],
+    ["zfs", "unmount", "--", "tank/photos"],
     ["zfs", "rename", "-u", "--", "tank/photos", "tank/pictures"],
-    ["mount", "tank/pictures", "new"], ["mount", "tank/pictures/deep"],
-]  # fmt: skip
+    ["mount", "tank/pictures", "new"],
+    ["mount", "tank/pictures/deep"],
+]
 
 
 def test_rename_moves_datasets_below(commands, mounts):
@@ -176,7 +201,11 @@ def test_rename_is_done_only_when_served_from_new_mountpoint(monkeypatch):
     assert operation.probe("serve", after)
 
 
-MEDIA = shared("tank/media", share='{"smb":{"name":"media","write":["anna"],"read":["ben"],"guest":"read"},"nfs":{"hosts":["10.0.0.0/8"],"write":false}}')  # fmt: skip
+MEDIA = shared(
+    "tank/media",
+    share='{"smb":{"name":"media","write":["anna"],"read":["ben"],"guest":"read"},'
+    '"nfs":{"hosts":["10.0.0.0/8"],"write":false}}',
+)
 PLAIN = dataset("tank/plain")
 OVER_SMB, OVER_NFS = Share("smb", "media", "/tank/media"), Share("nfs", "/tank/media", "/tank/media")
 
@@ -301,8 +330,10 @@ def test_rename_is_undone_if_new_mountpoint_is_blocked(commands, mounts, monkeyp
     with pytest.raises(Failed, match="symbolic link"):
         run(of(RenameDataset, parent="tank", name="pictures"), facts())
     assert commands.ran[-3:] == [
-        ["zfs", "rename", "-u", "--", "tank/pictures", "tank/photos"], ["mount", "tank/photos"], ["mount", "tank/photos/deep"],
-    ]  # fmt: skip
+        ["zfs", "rename", "-u", "--", "tank/pictures", "tank/photos"],
+        ["mount", "tank/photos"],
+        ["mount", "tank/photos/deep"],
+    ]
 
 
 def test_rename_of_busy_folder_leaves_everything_mounted(commands, mounts, monkeypatch):
@@ -445,7 +476,8 @@ CLONES = ("tank/copy/sub", "tank/copy")
 
 @pytest.fixture
 def zfs(monkeypatch):
-    """Answers as ZFS does: ``destroy -nvp -R`` with everything that goes, ``list -r`` with what the datasets named contain."""
+    """Answers as ZFS does: ``destroy -nvp -R`` with everything that goes, ``list -r`` with what
+    the datasets named contain."""
     told = Zfs()
     monkeypatch.setattr(command, "run", told.run)
     monkeypatch.setattr(command, "read_lines", lambda argv, **_more: iter(told.list_snapshots(argv)))
@@ -509,8 +541,12 @@ def test_destroy_lists_losses_and_asks_for_name(commands):
 
 @pytest.mark.parametrize(
     ("details", "code"),
-    [((), "destroy-preview-missing"), (detail(held=("tank/photos@a",)), "snapshots-protected"), (detail(clones=("tank/copy",)), "clones-depend-on-dataset")],
-)  # fmt: skip
+    [
+        ((), "destroy-preview-missing"),
+        (detail(held=("tank/photos@a",)), "snapshots-protected"),
+        (detail(clones=("tank/copy",)), "clones-depend-on-dataset"),
+    ],
+)
 def test_destroy_refuses_unread_details_holds_and_clones(details, code):
     assert refusals(of(DestroyDataset), facts(dataset_details=details)) == [code]
 

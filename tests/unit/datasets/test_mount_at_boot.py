@@ -14,10 +14,15 @@ from tests.unit.made import dataset
 UNITS = Path(__file__).parents[3] / "deploy/systemd"
 TANK = dataset("tank", mounted=False)
 ALL = (
-    TANK, dataset("tank/a/b", mounted=False), dataset("tank/a", mounted=False), dataset("tank/there"),
-    dataset("tank/etc", mounted=False, mountpoint="/etc"), dataset("tank/vault", mounted=False, key_status="unavailable"),
-    dataset("tank/off", mounted=False, canmount="noauto"), dataset("tank/z", mounted=False),
-)  # fmt: skip
+    TANK,
+    dataset("tank/a/b", mounted=False),
+    dataset("tank/a", mounted=False),
+    dataset("tank/there"),
+    dataset("tank/etc", mounted=False, mountpoint="/etc"),
+    dataset("tank/vault", mounted=False, key_status="unavailable"),
+    dataset("tank/off", mounted=False, canmount="noauto"),
+    dataset("tank/z", mounted=False),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -42,8 +42,14 @@ def entries(raw: bytes) -> list[tuple[int, int, int]]:
 def test_acl_is_encoded_for_kernel():
     nobody = 0xFFFFFFFF
     assert entries(OPEN.encode_acl(enter=True)) == [
-        (0x01, 7, nobody), (0x02, 7, 10001), (0x02, 5, 10002), (0x04, 0, nobody), (0x08, 5, 20001), (0x10, 7, nobody), (0x20, 0, nobody),
-    ]  # fmt: skip
+        (0x01, 7, nobody),
+        (0x02, 7, 10001),
+        (0x02, 5, 10002),
+        (0x04, 0, nobody),
+        (0x08, 5, 20001),
+        (0x10, 7, nobody),
+        (0x20, 0, nobody),
+    ]
     assert [bits for _tag, bits, _id in entries(OPEN.encode_acl(enter=False))] == [6, 6, 4, 0, 4, 6, 0]
 
 
@@ -59,7 +65,8 @@ def test_own_level_counts_before_most_generous_group():
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A folder with files and a link to a neighbour that must never change; the neighbour; the recorded calls of chown."""
+    """A folder with files and a link to a neighbour that must never change; the neighbour;
+    the recorded calls of chown."""
     top, outside = tmp_path / "photos", tmp_path / "outside"
     (top / "2026" / "may").mkdir(parents=True)
     (top / "2026" / "may" / "sea.jpg").write_text("x")
@@ -251,7 +258,8 @@ def test_mountinfo_names_dataset(tmp_path, monkeypatch):
     number = f"{os.major(device)}:{os.minor(device)}"
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
-        f"30 1 9:9 / / rw - ext4 /dev/vda rw\n31 30 {number} / /tank/my\\040photos rw shared:1 - zfs tank/my\\040photos rw,posixacl\n"
+        f"30 1 9:9 / / rw - ext4 /dev/vda rw\n31 30 {number} / /tank/my\\040photos rw shared:1 - zfs "
+        "tank/my\\040photos rw,posixacl\n"
     )
     monkeypatch.setattr(traversal, "MOUNTS", mounts)
     with traversal.open_dir_nofollow(str(tmp_path)) as handle:
@@ -391,10 +399,16 @@ def test_set_access_refuses_unavailable_folder(changes, code):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"people": {"-x": "read"}}, {"people": {"a\nb": "read"}}, {"people": {"root": "change"}}, {"groups": {"sudo": "change"}},
-        {"people": {"anna": "own"}}, {"everybody": ""}, {"dataset": "-o"}, {"people": {f"a{at}": "read" for at in range(101)}},
+        {"people": {"-x": "read"}},
+        {"people": {"a\nb": "read"}},
+        {"people": {"root": "change"}},
+        {"groups": {"sudo": "change"}},
+        {"people": {"anna": "own"}},
+        {"everybody": ""},
+        {"dataset": "-o"},
+        {"people": {f"a{at}": "read" for at in range(101)}},
     ],
-)  # fmt: skip
+)
 def test_agent_refuses_invalid_access(fields):
     text = json.dumps({"kind": "set-access", "dataset": "tank/photos", **fields})
     with pytest.raises(Refused):
@@ -407,7 +421,15 @@ def test_user_created_again_changes_digest():
 
 
 def test_access_blocked_by_parent_is_warned_about():
-    around = replace(BOX.datasets[0], access=encode_note(AccessNote(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).with_numbers(BOX)), access_source="local")  # fmt: skip
+    around = replace(
+        BOX.datasets[0],
+        access=encode_note(
+            AccessNote(guid=BOX.datasets[0].guid, people={"anna": "none"}, everybody="read", done=True).with_numbers(
+                BOX
+            )
+        ),
+        access_source="local",
+    )
     plan = checked_plan(asked(everybody="read"), replace(BOX, datasets=(around, PHOTOS)))
     assert plan.warnings == ("Anna may not enter tank, which contains it, and so cannot reach it.",)
 
@@ -415,10 +437,16 @@ def test_access_blocked_by_parent_is_warned_about():
 @pytest.mark.parametrize(
     ("text", "source"),
     [
-        ("", "none"), ("{", "local"), ('{"guid": 1}', "local"), ("[" * 5000, "local"), ('{"guid": GUID, "people": {"root": "change"}}', "local"),
-        ('{"guid": GUID, "people": {"a\\nb": "change"}}', "local"), ('{"guid": GUID}', "received"), ('{"guid": GUID}', "inherited"),
+        ("", "none"),
+        ("{", "local"),
+        ('{"guid": 1}', "local"),
+        ("[" * 5000, "local"),
+        ('{"guid": GUID, "people": {"root": "change"}}', "local"),
+        ('{"guid": GUID, "people": {"a\\nb": "change"}}', "local"),
+        ('{"guid": GUID}', "received"),
+        ('{"guid": GUID}', "inherited"),
     ],
-)  # fmt: skip
+)
 def test_invalid_note_is_ignored(text, source):
     came = replace(PHOTOS, access=text.replace("GUID", str(PHOTOS.guid)), access_source=source)
     assert read_note(came) is valid_note(came, BOX) is foreign_note(came, BOX) is None

@@ -88,7 +88,13 @@ def test_rollback_names_gentler_ways_that_are_possible():
 def test_rollback_of_copy_names_ways_that_are_possible_for_a_copy(kind, original, files):
     """Nothing can be made from its snapshots beside it, and its files go only into an original that is on this box."""
     found = copy_with(1, mark=CopyMark(original, raw=False))
-    found = replace(found, datasets=(*(replace(one, kind=kind) for one in found.datasets), replace(found.datasets[0], name="tank/home", guid=77, copy_of="")))  # fmt: skip
+    found = replace(
+        found,
+        datasets=(
+            *(replace(one, kind=kind) for one in found.datasets),
+            replace(found.datasets[0], name="tank/home", guid=77, copy_of=""),
+        ),
+    )
     said = gentler_ways(found)
     assert f"“Restore this {'volume' if kind == 'volume' else 'folder'}” on the page of the copy" in said
     assert "make a folder" not in said and "make a volume" not in said
@@ -164,7 +170,10 @@ def test_rollback_serves_shares_paused_by_interrupted_run(done, monkeypatch):
 def test_rollback_marks_access_as_not_applied(done, monkeypatch):
     text = encode_note(AccessNote(guid=5, everybody="read", done=True))
     found = shared(1, 2)
-    said = tuple(replace(one, guid=5, access=text, access_source="local") if one.name == "tank/photos" else one for one in found.datasets)  # fmt: skip
+    said = tuple(
+        replace(one, guid=5, access=text, access_source="local") if one.name == "tank/photos" else one
+        for one in found.datasets
+    )
     monkeypatch.setattr(status, "read_datasets", lambda: said)
     ran: list[list[str]] = []
     monkeypatch.setattr("appliance.command.run", lambda argv, **_options: ran.append(argv))

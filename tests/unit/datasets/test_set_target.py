@@ -81,7 +81,13 @@ def stand_in(commands: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     )
     monkeypatch.setattr(status, "read_datasets", lambda: tuple(found.volumes.values()))
     monkeypatch.setattr(publish, "tell_network", lambda *_more: None)
-    monkeypatch.setattr(publish, "agreed_facts", lambda every=None: publish.only_agreed(box(datasets=tuple(every if every is not None else found.volumes.values())), approved.read_approved()))  # fmt: skip
+    monkeypatch.setattr(
+        publish,
+        "agreed_facts",
+        lambda every=None: publish.only_agreed(
+            box(datasets=tuple(every if every is not None else found.volumes.values())), approved.read_approved()
+        ),
+    )
     (tmp_path / "dbroot").write_text(f"{tmp_path}/target\n")
     monkeypatch.setattr(configfs, "ROOT", tmp_path)
     monkeypatch.setattr(approved, "FILE", tmp_path / "agreed-shares")

@@ -1,4 +1,5 @@
-"""What the image of the containers is built from: all that its Dockerfile and deploy/install read, from a clean clone."""
+"""What the image of the containers is built from: all that its Dockerfile and deploy/install
+read, from a clean clone."""
 
 from __future__ import annotations
 
@@ -28,12 +29,18 @@ def test_there_is_something_to_compare():
 
 def test_context_holds_everything_that_the_build_reads(tmp_path):
     container.fill_context(tmp_path)
-    for name in container.copied_paths() | read_by_install() | {container.DOCKERFILE, "docker-compose.yml", "deploy/install", "deploy/container/start"}:  # fmt: skip
+    for name in (
+        container.copied_paths()
+        | read_by_install()
+        | {container.DOCKERFILE, "docker-compose.yml", "deploy/install", "deploy/container/start"}
+    ):
         assert (tmp_path / name).exists(), name
 
 
 def test_context_holds_nothing_that_a_clean_clone_lacks(tmp_path):
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")  # fmt: skip
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
     for name in container.copied_paths():
         assert any(file == name or file.startswith(f"{name}/") for file in tracked), name
 

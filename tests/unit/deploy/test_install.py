@@ -274,7 +274,8 @@ IDLE = ("all-syslog.sh", "history_event-zfs-list-cacher.sh")
 
 
 def zed_scripts(box: Box, excluded: str = "history_event", cache: str = "", own: str = "") -> set[str]:
-    """What is left of ZED's folder after the installer, of Debian's scripts or one (``own``) that is the administrator's."""
+    """What is left of ZED's folder after the installer, of Debian's scripts or one (``own``)
+    that is the administrator's."""
     folder = box.place / "zfs/zed.d"
     folder.mkdir(parents=True)
     for name in (*IDLE, "scrub_finish-notify.sh"):

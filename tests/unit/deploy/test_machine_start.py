@@ -11,7 +11,10 @@ from deploy.image import machine, states
 from deploy.image.machine import Machine, MachineError, PortTaken
 
 # As QEMU 7.2 says it.
-TAKEN = "qemu-system-x86_64: -netdev user,id=net,hostfwd=tcp:127.0.0.1:{}-:22: Could not set up host forwarding rule 'tcp:127.0.0.1:{}-:22'\n"
+TAKEN = (
+    "qemu-system-x86_64: -netdev user,id=net,hostfwd=tcp:127.0.0.1:{}-:22: Could not set up host forwarding rule "
+    "'tcp:127.0.0.1:{}-:22'\n"
+)
 
 
 def test_ports_are_free_different_and_none_that_outgoing_connections_get(monkeypatch):
@@ -48,7 +51,8 @@ def test_qemu_that_ends_at_once_is_told_with_what_it_said_and_not_waited_for(qem
 
 def test_port_that_another_program_took_meanwhile_is_replaced(qemu, tmp_path):
     made = qemu(
-        f'if [ ! -e once ]; then touch once; echo "{TAKEN.format(1, 1).strip()}" >&2; exit 1; fi\ntouch qmp.sock; sleep 60'
+        f'if [ ! -e once ]; then touch once; echo "{TAKEN.format(1, 1).strip()}" >&2; exit 1; fi\ntouch '
+        "qmp.sock; sleep 60"
     )
     before = dict(made.ports)
     states.spawn_on_free_ports(made)

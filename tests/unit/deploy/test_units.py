@@ -38,7 +38,8 @@ def test_pages_get_the_processor_before_everything_else():
 
 
 def test_a_unit_that_others_require_is_tried_again_after_a_failure():
-    """Its failure takes the start of those units with it, and their own Restart= does not count for a start that was refused."""
+    """Its failure takes the start of those units with it, and their own Restart= does not count for
+    a start that was refused."""
     required = {
         name
         for path in UNITS.glob("*.service")
@@ -53,8 +54,8 @@ def test_a_unit_that_others_require_is_tried_again_after_a_failure():
 
 
 def test_worker_whose_start_failed_with_the_preparation_is_started_by_the_next_that_succeeds():
-    """Pages have their socket for that. It waits for nothing, for the worker's start waits for the preparation's end, and a
-    worker that cannot be started does not make the preparation fail."""
+    """Pages have their socket for that. It waits for nothing, for the worker's start waits for the preparation's end,
+    and a worker that cannot be started does not make the preparation fail."""
     last = settings("larder-prepare.service")["ExecStartPost"]
     prefixes, slash, command = last.partition("/")
     assert set(prefixes) == set("-+")

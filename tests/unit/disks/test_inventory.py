@@ -71,7 +71,9 @@ def test_of_a_destroyed_pool_no_more_is_claimed_than_that_it_is_not_in_use_here(
     for row in listing["blockdevices"]:
         row |= {"type": "disk", "size": 2 * 10**12, "children": [part | {"type": "part"} for part in row["children"]]}
     for disk in found(listing, pools=()).values():
-        assert [(use.kind, use.text) for use in disk.uses] == [("exported", "holds the pool imp, which is not in use here")]  # fmt: skip
+        assert [(use.kind, use.text) for use in disk.uses] == [
+            ("exported", "holds the pool imp, which is not in use here")
+        ]
         assert disk.blocked is None
 
 

@@ -62,11 +62,17 @@ def test_the_commands_shown_are_those_run_and_make_partitions_of_whole_mebibytes
     assert [" ".join(argv) for argv in commands.ran[:2]] == step.command_text.splitlines()
     assert commands.ran[0] == ["sgdisk", "--zap-all", "--", made.disk.path]
     assert commands.ran[1] == [
-        "sgdisk", "--clear",
-        f"--new=1:0:+{MIB_OF_FIRST}M", "--typecode=1:BF01", "--change-name=1:tank",
-        f"--new=2:0:+{MIB_OF_REST}M", "--typecode=2:BF01", "--change-name=2:spill",
-        "--", made.disk.path,
-    ]  # fmt: skip
+        "sgdisk",
+        "--clear",
+        f"--new=1:0:+{MIB_OF_FIRST}M",
+        "--typecode=1:BF01",
+        "--change-name=1:tank",
+        f"--new=2:0:+{MIB_OF_REST}M",
+        "--typecode=2:BF01",
+        "--change-name=2:spill",
+        "--",
+        made.disk.path,
+    ]
     assert commands.tools == ["sgdisk", "sgdisk", "udevadm", "udevadm"]
     assert work.notes == [f"Partitioned {made.disk.path}"]
 

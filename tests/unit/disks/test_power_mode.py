@@ -25,7 +25,8 @@ def refused(mode: str) -> str:
 
 
 class Bridge:
-    """A disk that smartctl calls asleep whenever it looks at the power mode first (made up; the words are smartctl 7.4's)."""
+    """A disk that smartctl calls asleep whenever it looks at the power mode first (made up; the
+    words are smartctl 7.4's)."""
 
     def __init__(self, diskstats: Path, mode: str = "SLEEP") -> None:
         self.diskstats, self.mode, self.asked = diskstats, mode, list[list[str]]()

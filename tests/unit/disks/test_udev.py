@@ -1,4 +1,5 @@
-"""Disks that udev does not reread while they are partitioned: the rule, its time, and what stays where something fails."""
+"""Disks that udev does not reread while they are partitioned: the rule, its time, and what
+stays where something fails."""
 
 from __future__ import annotations
 
@@ -61,10 +62,12 @@ def test_a_disk_is_not_watched_while_zpool_partitions_it(box):
     triggered = ["udevadm", "trigger", "--action=change", "--settle"]
     parts = [str(box.block / "sdb"), *(str(box.block / "sdb" / f"sdb{part}") for part in (1, 2))]
     assert [(argv[:4], rules) for argv, rules in box.ran] == [
-        (RELOAD, RULE), (triggered, RULE),
+        (RELOAD, RULE),
+        (triggered, RULE),
         (["zpool"], RULE),
-        (RELOAD, ""), (triggered, ""),
-    ]  # fmt: skip
+        (RELOAD, ""),
+        (triggered, ""),
+    ]
     assert all(sorted(argv[4:]) == parts for argv, _rules in box.ran if "trigger" in argv)
 
 

@@ -1,4 +1,5 @@
-"""Scratch folders among the files of users: only what Larder itself has left there is removed. Real files throughout."""
+"""Scratch folders among the files of users: only what Larder itself has left there is removed.
+Real files throughout."""
 
 from __future__ import annotations
 

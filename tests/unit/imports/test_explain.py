@@ -16,7 +16,11 @@ TASK = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/p
     [
         (127, "bash: line 1: rsync: command not found", "nas.lan has no rsync"),
         (127, "sh: 1: rsync: not found", "nas.lan has no rsync"),
-        (23, 'rsync: [sender] change_dir "/volume1/photos" failed: No such file or directory (2)', "has no folder /volume1/photos that admin may read"),
+        (
+            23,
+            'rsync: [sender] change_dir "/volume1/photos" failed: No such file or directory (2)',
+            "has no folder /volume1/photos that admin may read",
+        ),
         (11, 'rsync: [receiver] write failed on "/folder/a": No space left on device (28)', "tank/photos is full"),
         (11, 'rsync: [receiver] write failed on "/folder/a": Disk quota exceeded (122)', "tank/photos is full"),
         (1, "rsync: --debug=FILTER1: unknown option", "too old"),
@@ -27,7 +31,7 @@ TASK = FileImport("0badcafe", "nas.lan", 22, "admin", "/volume1/photos", "tank/p
         (12, "rsync: connection unexpectedly closed (0 bytes received so far) [Receiver]", "broke off"),
         (5, "what nobody knows", "rsync ended with status 5: what nobody knows"),
     ],
-)  # fmt: skip
+)
 def test_each_failure_has_a_sentence(status, said, means):
     assert means in str(explain(TASK, Result(("rsync",), status, "", said, 1.0)))
 

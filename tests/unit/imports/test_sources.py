@@ -1,4 +1,5 @@
-"""Each kind of source: how it is reached, that no password is in a command, what its failures mean, and where it went away."""
+"""Each kind of source: how it is reached, that no password is in a command, what its failures
+mean, and where it went away."""
 
 from __future__ import annotations
 
@@ -65,7 +66,15 @@ def commands(monkeypatch, tmp_path):
 
 
 def operation(**changes):
-    given = {"task": "0badcafe", "host": "nas.lan", "user": "anna", "path": "/photos", "dataset": "tank/photos", "guid": 5, "protocol": "smb"}  # fmt: skip
+    given = {
+        "task": "0badcafe",
+        "host": "nas.lan",
+        "user": "anna",
+        "path": "/photos",
+        "dataset": "tank/photos",
+        "guid": 5,
+        "protocol": "smb",
+    }
     return AddImport(**{**given, **changes})
 
 
@@ -159,12 +168,15 @@ def test_mount_that_does_not_end_is_a_nas_that_does_not_answer(commands, monkeyp
         ("mount error(13): Permission denied", "does not let anna in"),
         ("mount error(2): No such file or directory", "has no share my photos"),
         ("mount error(95): Operation not supported", "SMB 1 is not safe"),
-        ("mount error(111): could not connect to 127.0.0.1Unable to find suitable address.", "Nothing answers at nas.lan, port 445"),
+        (
+            "mount error(111): could not connect to 127.0.0.1Unable to find suitable address.",
+            "Nothing answers at nas.lan, port 445",
+        ),
         ("mount error(113): could not connect to 10.0.0.9Unable to find suitable address.", "cannot be reached"),
         ("mount error: could not resolve address for nas.lan: Unknown error", "no computer with the name nas.lan"),
         ("mount error(5): Input/output error", "cannot be opened"),
     ],
-)  # fmt: skip
+)
 def test_each_failure_of_a_share_has_a_sentence(said, means):
     assert means in str(smb.explain_mount(SMB, Result(("mount",), 32, "", said, 1.0)))
 
@@ -172,16 +184,22 @@ def test_each_failure_of_a_share_has_a_sentence(said, means):
 @pytest.mark.parametrize(
     ("said", "means"),
     [
-        ("mount.nfs: access denied by server while mounting nas.lan:/volume1/photos", "does not export /volume1/photos to this box"),
+        (
+            "mount.nfs: access denied by server while mounting nas.lan:/volume1/photos",
+            "does not export /volume1/photos to this box",
+        ),
         ("mount.nfs: mounting nas.lan:/x failed, reason given by server: No such file or directory", "has no export"),
         ("mount.nfs: Connection refused", "Nothing answers at nas.lan, port 2049"),
         ("mount.nfs: Connection timed out", "cannot be reached"),
         ("mount.nfs: No route to host", "cannot be reached"),
         ("mount.nfs: Failed to resolve server nas.lan: Name or service not known", "no computer with the name nas.lan"),
-        ("mount.nfs: requested NFS version or transport protocol is not supported", "offers no version of NFS that this box supports"),
+        (
+            "mount.nfs: requested NFS version or transport protocol is not supported",
+            "offers no version of NFS that this box supports",
+        ),
         ("mount.nfs: what nobody knows", "cannot be opened"),
     ],
-)  # fmt: skip
+)
 def test_each_failure_of_an_export_has_a_sentence(said, means):
     assert means in str(nfs.explain_mount(NFS, Result(("mount",), 32, "", said, 1.0)))
 
@@ -193,12 +211,16 @@ def test_each_failure_of_an_export_has_a_sentence(said, means):
         (5, "@ERROR: Unknown module 'photos'", "It lists these: photo album, music."),
         (5, "@ERROR: access denied to photos from box.lan (10.0.0.2)", "does not let this box read photos"),
         (5, "@ERROR: max connections (4) reached -- try again later", "takes no more connections"),
-        (10, "rsync: [Receiver] failed to connect to nas.lan (10.0.0.9): Connection refused (111)", "Nothing answers at nas.lan, port 873"),
+        (
+            10,
+            "rsync: [Receiver] failed to connect to nas.lan (10.0.0.9): Connection refused (111)",
+            "Nothing answers at nas.lan, port 873",
+        ),
         (10, "rsync: getaddrinfo: nas.lan 873: Name or service not known", "no computer with the name nas.lan"),
         (35, "rsync: timeout waiting for daemon connection", "cannot be reached"),
         (12, "rsync: connection unexpectedly closed (0 bytes received so far) [Receiver]", "broke off"),
     ],
-)  # fmt: skip
+)
 def test_each_failure_of_a_service_has_a_sentence(monkeypatch, status, said, means):
     listed = Result(("rsync",), 0, "photo album    \tThe photos\nmusic          \t\n\x1b[2Jbad\t\n", "", 0.1)
     monkeypatch.setattr(command, "run_bounded", lambda _argv, **_how: listed)
@@ -305,7 +327,16 @@ def test_operation_refuses_what_a_kind_cannot_do(changes, code):
         operation(**changes)
 
 
-@pytest.mark.parametrize(("changes", "secret"), [({}, True), ({"user": ""}, False), ({"protocol": "nfs", "user": ""}, False), ({"protocol": "rsync"}, True), ({"protocol": "ssh"}, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "secret"),
+    [
+        ({}, True),
+        ({"user": ""}, False),
+        ({"protocol": "nfs", "user": ""}, False),
+        ({"protocol": "rsync"}, True),
+        ({"protocol": "ssh"}, False),
+    ],
+)
 def test_password_is_asked_for_where_somebody_signs_in(changes, secret):
     assert operation(**changes).wants_secret() == secret
 

@@ -23,7 +23,8 @@ def share(found: Pool, block: int) -> float:
 
 @pytest.mark.parametrize(
     ("name", "disks", "ashift", "block", "sectors", "typical"),
-    # The sectors of vdev_raidz_asize(), data + parity + padding, of the block and of 128 KiB, by which ZFS takes off parity.
+    # The sectors of vdev_raidz_asize(), data + parity + padding, of the block and of 128 KiB, by
+    # which ZFS takes off parity.
     [
         ("raidz1-0", 3, 12, 4, 1 + 1, 32 + 16),
         ("raidz1-0", 3, 12, 8, 2 + 1 + 1, 32 + 16),

@@ -85,7 +85,10 @@ def test_only_smaller_disks_are_replaced_and_the_smallest_counts():
 def test_a_pool_with_a_disk_of_unknown_size_or_a_draid_is_not_calculated():
     unknown = shapes.mirror()
     gone = replace(unknown.vdevs[0].children[0], size=0, replace_size=0)
-    assert read_groups(replace(unknown, vdevs=(replace(unknown.vdevs[0], children=(gone, unknown.vdevs[0].children[1])),))) == ()  # fmt: skip
+    assert (
+        read_groups(replace(unknown, vdevs=(replace(unknown.vdevs[0], children=(gone, unknown.vdevs[0].children[1])),)))
+        == ()
+    )
     assert read_groups(replace(unknown, vdevs=(replace(unknown.vdevs[0], name="draid1-0", kind="draid"),))) == ()
     assert read_groups(replace(unknown, vdevs=())) == ()
 

@@ -1,4 +1,5 @@
-"""What ``zpool import`` prints: recorded where it was, else made up after ``show_import`` and ``print_import_config``."""
+"""What ``zpool import`` prints: recorded where it was, else made up after ``show_import``
+and ``print_import_config``."""
 
 from __future__ import annotations
 

@@ -369,7 +369,8 @@ def test_every_device_stands_in_the_command_and_in_the_plan():
     assert reasons(operation, facts) == ""
     plan = operation.plan(facts)
     assert plan.steps[0].command_text.endswith(
-        f"-- tank mirror {path_of(1)} {path_of(2)} log mirror {path_of(4)} {path_of(5)} cache {path_of(6)} spare {path_of(3)}"
+        f"-- tank mirror {path_of(1)} {path_of(2)} log mirror {path_of(4)} {path_of(5)} cache {path_of(6)} "
+        f"spare {path_of(3)}"
     )
     assert plan.details["Log"].startswith("mirror of WDC")
     assert set(operation.locks()) == {"tank", *map(path_of, range(1, 7))}
@@ -407,8 +408,14 @@ def test_a_device_with_old_data_is_erased_and_its_loss_is_told():
 def test_the_digest_covers_every_device():
     digests = {
         create(**changes).plan(box()).digest()
-        for changes in ({}, {"logs": (path_of(5),)}, {"cache": (path_of(5),)}, {"spares": (path_of(5),)}, {"logs": (path_of(6),)})
-    }  # fmt: skip
+        for changes in (
+            {},
+            {"logs": (path_of(5),)},
+            {"cache": (path_of(5),)},
+            {"spares": (path_of(5),)},
+            {"logs": (path_of(6),)},
+        )
+    }
     assert len(digests) == 5
 
 
@@ -488,14 +495,30 @@ def test_what_is_left_can_be_mirrored():
     assert "zpool create -f " in operation.plan(box(*larger)).steps[2].command_text
 
 
-@pytest.mark.parametrize("changes", [{"partition": SLICE + 1}, {"partition": -(2**20)}, {"partition": 2**20}, {"partition": 0}, {"rest": "mirror"}, {"rest": "-f"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partition": SLICE + 1},
+        {"partition": -(2**20)},
+        {"partition": 2**20},
+        {"partition": 0},
+        {"rest": "mirror"},
+        {"rest": "-f"},
+    ],
+)
 def test_partitions_outside_the_grammar_are_refused(changes):
     with pytest.raises(Refused):
         cut_up(**changes)
 
 
 def both(operation: CreatePool, state: str = "ONLINE") -> tuple[Pool, Pool]:
-    first = Vdev("raidz1-0", "raidz", 2, state, children=tuple(Vdev("x", "disk", 1, state, path=f"{path}-part1") for path in operation.disks))  # fmt: skip
+    first = Vdev(
+        "raidz1-0",
+        "raidz",
+        2,
+        state,
+        children=tuple(Vdev("x", "disk", 1, state, path=f"{path}-part1") for path in operation.disks),
+    )
     return (
         Pool("tank", 5, state, (first,)),
         Pool("spill", 6, state, (Vdev("x", "disk", 1, state, path=f"{path_of(3)}-part2"),)),

@@ -111,11 +111,25 @@ def test_whatever_is_printed_gives_a_tuple(text):
 @pytest.mark.parametrize(
     ("text", "as_of", "lost"),
     [
-        ("Would be able to return tank to its state as of Sat Nov 21 08:00:00 2026.\nWould discard approximately 12 seconds of transactions.\n", "Sat Nov 21 08:00:00 2026", "12 seconds"),
-        ("Would be able to return a of b to its state as of Sat Nov 21 08:00:00 2026.\nWould discard approximately 3 minutes of transactions.\n", "Sat Nov 21 08:00:00 2026", "3 minutes"),
+        (
+            (
+                "Would be able to return tank to its state as of Sat Nov 21 08:00:00 2026.\nWould discard "
+                "approximately 12 seconds of transactions.\n"
+            ),
+            "Sat Nov 21 08:00:00 2026",
+            "12 seconds",
+        ),
+        (
+            (
+                "Would be able to return a of b to its state as of Sat Nov 21 08:00:00 2026.\nWould discard "
+                "approximately 3 minutes of transactions.\n"
+            ),
+            "Sat Nov 21 08:00:00 2026",
+            "3 minutes",
+        ),
         ("Would be able to return tank to its state as of Sat Nov 21 08:00:00 2026.\n", "Sat Nov 21 08:00:00 2026", ""),
     ],
-)  # fmt: skip
+)
 def test_a_dry_run_says_to_when_and_what_is_lost(text, as_of, lost):
     rewind = discover.rewind_from(text)
     assert rewind is not None
@@ -139,7 +153,17 @@ def test_where_a_dry_run_promises_nothing_the_bounds_of_a_search_are_told(monkey
     (pool,) = discover.parse_pools(CORRUPT)
     guid = str(pool.guid)
     listing = LSBLK.replace("7180307423654184295", guid)
-    System(monkeypatch, {"import -d": (0, CORRUPT, ""), "import -D": (1, "", NO_POOLS), " -F ": (1, "", ""), "lsblk": (0, listing, ""), "hostid": (0, "00c9f8f9\n", ""), "zdb": (0, UBERBLOCKS, "")})  # fmt: skip
+    System(
+        monkeypatch,
+        {
+            "import -d": (0, CORRUPT, ""),
+            "import -D": (1, "", NO_POOLS),
+            " -F ": (1, "", ""),
+            "lsblk": (0, listing, ""),
+            "hostid": (0, "00c9f8f9\n", ""),
+            "zdb": (0, UBERBLOCKS, ""),
+        },
+    )
     (seen,) = discover.discover_pools()
     moments = discover.moments_from(UBERBLOCKS)
     assert seen.rewind
@@ -187,11 +211,33 @@ class System:
         return result
 
 
-LSBLK = json.dumps({"blockdevices": [{"name": "sdb", "path": "/dev/sdb", "fstype": None, "uuid": None, "children": [{"name": "sdb1", "path": "/dev/sdb1", "fstype": "zfs_member", "uuid": "7180307423654184295"}]}]})  # fmt: skip
+LSBLK = json.dumps(
+    {
+        "blockdevices": [
+            {
+                "name": "sdb",
+                "path": "/dev/sdb",
+                "fstype": None,
+                "uuid": None,
+                "children": [
+                    {"name": "sdb1", "path": "/dev/sdb1", "fstype": "zfs_member", "uuid": "7180307423654184295"}
+                ],
+            }
+        ]
+    }
+)
 
 
 def test_looking_searches_by_id_paths_only_and_changes_nothing(monkeypatch):
-    system = System(monkeypatch, {"import -d": (0, texts.ALL, ""), "import -D": (0, texts.DESTROYED, ""), "lsblk": (0, LSBLK, ""), "hostid": (0, "00c9f8f9\n", "")})  # fmt: skip
+    system = System(
+        monkeypatch,
+        {
+            "import -d": (0, texts.ALL, ""),
+            "import -D": (0, texts.DESTROYED, ""),
+            "lsblk": (0, LSBLK, ""),
+            "hostid": (0, "00c9f8f9\n", ""),
+        },
+    )
     names = [pool.name for pool in discover.discover_pools()]
     assert names == ["attic", "old", "broken", "half", "nolog", "newer", "shared", "gone"]
     imports = [argv for argv in system.ran if argv[:2] == ["zpool", "import"]]

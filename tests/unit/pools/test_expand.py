@@ -118,7 +118,8 @@ def test_a_raidz_is_expanded_only_where_the_pool_has_the_feature(value, refused)
 
 
 def test_a_raidz_is_not_expanded_where_its_features_cannot_be_read(commands, monkeypatch):
-    """The agent's other facts do without the settings of pools where ``zpool get`` fails. The answer is made of two recorded ones."""
+    """The agent's other facts do without the settings of pools where ``zpool get`` fails.
+    The answer is made of two recorded ones."""
     told = recorded("zpool-get-2.3.9.json")
     told["pools"] = {"tank": told["pools"]["full"]}
     feature = recorded("zpool-get-all-2.3.9.json")["pools"]["full"]["properties"]["feature@raidz_expansion"]

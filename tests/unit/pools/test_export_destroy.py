@@ -342,7 +342,11 @@ def test_checkpoint_is_named_by_the_clock_of_the_box(monkeypatch):
 
 def test_another_checkpoint_is_another_plan():
     later = replace(MOMENT, taken=datetime(2026, 11, 21, tzinfo=UTC))
-    plans = [checked_plan(of(kind), facts(pools=(replace(TANK, checkpoint=moment),))) for kind in (DiscardCheckpoint, RewindCheckpoint) for moment in (MOMENT, later)]  # fmt: skip
+    plans = [
+        checked_plan(of(kind), facts(pools=(replace(TANK, checkpoint=moment),)))
+        for kind in (DiscardCheckpoint, RewindCheckpoint)
+        for moment in (MOMENT, later)
+    ]
     assert len({plan.digest() for plan in plans}) == 4
 
 

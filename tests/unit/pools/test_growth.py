@@ -46,7 +46,13 @@ RAIDZ2 = recorded_pool()
 
 
 def test_every_way_is_there_for_every_pool_possible_or_not():
-    for pool in (RAIDZ2, shaped(shapes.mirror()), shapes.single(), shapes.replacing(), shapes.raidz2("OFFLINE", *["ONLINE"] * 3)):  # fmt: skip
+    for pool in (
+        RAIDZ2,
+        shaped(shapes.mirror()),
+        shapes.single(),
+        shapes.replacing(),
+        shapes.raidz2("OFFLINE", *["ONLINE"] * 3),
+    ):
         assert [way.key for way in list_ways(facts(pool))] == KEYS
 
 
@@ -149,7 +155,9 @@ def test_nothing_to_clean_up_is_told():
 
 def test_what_is_freed_and_what_is_not_is_told():
     names = tuple(f"tank/disk{number}" for number in range(1, 6))
-    found = ways(RAIDZ2, cleanup=Cleanup(15 * 10**9, 5 * 10**9, 7 * 10**9, 4 * 10**9, names, staying=2, least=True))["clean"]  # fmt: skip
+    found = ways(RAIDZ2, cleanup=Cleanup(15 * 10**9, 5 * 10**9, 7 * 10**9, 4 * 10**9, names, staying=2, least=True))[
+        "clean"
+    ]
     assert found.least
     assert [note.split(".")[0] for note in found.notes] == [
         "Snapshots hold 5 GB that are not in the folders any more",

@@ -98,7 +98,9 @@ def test_only_the_latest_are_kept():
     assert "tank@9999 " in found[-1]
 
 
-@pytest.mark.parametrize("line", [None, 7, [], "", "2026-13-45.99:99:99 zpool scrub tank", "no history", "2026-11-20.23:14:05 "])  # fmt: skip
+@pytest.mark.parametrize(
+    "line", [None, 7, [], "", "2026-13-45.99:99:99 zpool scrub tank", "no history", "2026-11-20.23:14:05 "]
+)
 def test_what_is_no_line_of_history_is_passed_over(line):
     assert list(parse_entries([line])) == []
 
@@ -121,23 +123,34 @@ def test_it_reads_the_long_form_of_one_pool(commands):
     ("kind", "fields", "sentence", "state"),
     [
         ("sysevent.fs.zfs.scrub_finish", {}, "The scrub finished.", "healthy"),
-        ("ereport.fs.zfs.checksum", {"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A_1-part1"}, "A (serial 1) gave back something other than what was written.", "attention"),
+        (
+            "ereport.fs.zfs.checksum",
+            {"ZEVENT_VDEV_PATH": "/dev/disk/by-id/ata-A_1-part1"},
+            "A (serial 1) gave back something other than what was written.",
+            "attention",
+        ),
         ("ereport.fs.zfs.vdev.open_failed", {}, "A disk could not be opened.", "attention"),
-        ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "FAULTED", "ZEVENT_VDEV_PATH": "/dev/sda1"}, "sda1 is failed now.", "attention"),
+        (
+            "resource.fs.zfs.statechange",
+            {"ZEVENT_VDEV_STATE_STR": "FAULTED", "ZEVENT_VDEV_PATH": "/dev/sda1"},
+            "sda1 is failed now.",
+            "attention",
+        ),
         ("resource.fs.zfs.statechange", {"ZEVENT_VDEV_STATE_STR": "ONLINE"}, "A disk is healthy now.", "healthy"),
         ("resource.fs.zfs.statechange", {}, "A disk is in another state now.", "attention"),
         ("resource.fs.zfs.removed", {}, "A disk was pulled out.", "attention"),
         ("something new", {}, "ZFS reported an event.", "unknown"),
         ("", {}, "ZFS reported an event.", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_an_event_in_words(kind, fields, sentence, state):
     found = events.describe_event(kind, fields)
     assert (found.sentence, found.state) == (sentence, state)
 
 
 def test_each_event_of_zfs_has_words_or_is_left_out():
-    """Listed from the headers of 2.3.9 (sys/fm/fs/zfs.h, sys/sysevent/eventdefs.h), without those that it never sends."""
+    """Listed from the headers of 2.3.9 (sys/fm/fs/zfs.h, sys/sysevent/eventdefs.h), without
+    those that it never sends."""
     kinds = recorded_text("zfs-event-classes-2.3.9.txt").split()
     assert "sysevent.fs.zfs.scrub_start" in kinds
     assert [

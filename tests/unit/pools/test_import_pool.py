@@ -151,8 +151,12 @@ def test_where_no_recent_moment_helps_the_last_resort_is_asked_for_by_itself():
 
 
 def test_the_last_resort_is_refused_where_less_will_do():
-    assert "[last_resort] pool-needs-no-last-resort" in reasons(bring_in(rewind=True, last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
-    assert "[rewind] pool-needs-rewind" in reasons(bring_in(last_resort=True), facts(found(state="FAULTED", rewind=REWIND)))  # fmt: skip
+    assert "[last_resort] pool-needs-no-last-resort" in reasons(
+        bring_in(rewind=True, last_resort=True), facts(found(state="FAULTED", rewind=REWIND))
+    )
+    assert "[rewind] pool-needs-rewind" in reasons(
+        bring_in(last_resort=True), facts(found(state="FAULTED", rewind=REWIND))
+    )
     assert "[rewind] pool-needs-no-rewind" in reasons(bring_in(last_resort=True), facts())
 
 
@@ -269,7 +273,11 @@ def test_the_probes_tell_how_far_it_came(commands, monkeypatch):
     assert not operation.probe("keep", known)
     commands.answers["zpool"] = "-\n"
     assert operation.probe("keep", known)
-    monkeypatch.setattr(mount, "foreign_properties", lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")))  # fmt: skip
+    monkeypatch.setattr(
+        mount,
+        "foreign_properties",
+        lambda _pool: (carried("attic", mounted="yes"), carried("attic/x", mountpoint="/etc", canmount="noauto")),
+    )
     assert operation.probe("tame", known)
     assert operation.probe("mount", known)
     assert "Export it, then import it again" in operation.recovery_hint("tame", known)

@@ -56,7 +56,9 @@ def test_one_that_a_person_started_counts():
     assert not is_due(replace(CARE, ended=at(2026, 10, 20)), at(2026, 11, 1, 2), BERLIN)
 
 
-@pytest.mark.parametrize("change", [{"usable": False}, {"state": "running"}, {"state": "paused"}, {"schedule": Schedule("never")}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change", [{"usable": False}, {"state": "running"}, {"state": "paused"}, {"schedule": Schedule("never")}]
+)
 def test_nothing_is_begun_where_it_must_not(change):
     assert not is_due(replace(CARE, **change), at(2026, 11, 1, 2), BERLIN)
 
@@ -136,7 +138,9 @@ def test_a_try_in_the_far_future_holds_up_nothing():
 def test_a_clock_set_back_a_little_begins_nothing_twice():
     care = replace(CARE, ended=at(2026, 11, 1, 2))
     assert not is_due(care, at(2026, 11, 1, 1, 55), BERLIN)
-    assert not is_due(replace(care, ended=None, tried=at(2026, 11, 1, 2), since=at(2026, 1, 1)), at(2026, 11, 1, 1, 55), BERLIN)  # fmt: skip
+    assert not is_due(
+        replace(care, ended=None, tried=at(2026, 11, 1, 2), since=at(2026, 1, 1)), at(2026, 11, 1, 1, 55), BERLIN
+    )
 
 
 def test_the_boxs_zone_is_utc_where_none_is_set(monkeypatch, tmp_path):
@@ -200,9 +204,12 @@ def test_the_page_says_the_next_night_after_a_try():
 
 
 @given(
-    st.integers(0, 23), st.integers(0, 23), st.sampled_from(["week", "month", "quarter"]),
-    st.datetimes(datetime(2026, 1, 1), datetime(2026, 12, 1)), st.integers(0, 5000),
-)  # fmt: skip
+    st.integers(0, 23),
+    st.integers(0, 23),
+    st.sampled_from(["week", "month", "quarter"]),
+    st.datetimes(datetime(2026, 1, 1), datetime(2026, 12, 1)),
+    st.integers(0, 5000),
+)
 def test_what_the_page_says_is_when_it_is_due(first, last, every, ended, hours):
     care = Care("1", Schedule(every, first, last), usable=True, ended=ended.replace(tzinfo=UTC))
     now = ended.replace(tzinfo=UTC) + timedelta(hours=hours)

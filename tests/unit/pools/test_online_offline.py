@@ -64,8 +64,8 @@ def test_while_a_raidz1_rebuilds_no_disk_of_it_goes_offline():
 
 
 def test_a_disk_whose_rebuild_waits_is_read_and_not_counted_as_whole():
-    """Derived from a recorded rebuild: a disk that was pulled out and put back meanwhile is ONLINE, and ``zpool status``
-    prints ``resilver_deferred`` for it (vdev_stats_nvlist of 2.3.9)."""
+    """Derived from a recorded rebuild: a disk that was pulled out and put back meanwhile is ONLINE, and ``zpool
+    status`` prints ``resilver_deferred`` for it (vdev_stats_nvlist of 2.3.9)."""
     raw = recorded("zpool-status-spare-rebuilding-2.3.9.json")
     mirror = raw["pools"]["full"]["vdevs"]["full"]["vdevs"]["mirror-0"]
     (before,) = status.parse_pools(raw)
@@ -222,7 +222,8 @@ def test_sector_sizes_are_read_by_guid_and_never_asked_of_a_stopped_pool(command
     monkeypatch.setattr(ashift, "_known", {})
     pool = next(status.parse_pools(recorded("zpool-status-raidz2-2.3.9.json")))
     commands.answers["zpool"] = (
-        f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\nraidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"
+        f"root-0\tguid\t{pool.guid}\nroot-0\tashift\t0\n"
+        f"raidz2-0\tguid\t{pool.vdevs[0].guid}\nraidz2-0\tashift\t12\nodd\tguid\t-\nodd\n"
     )
     assert ashift.fill_ashift([replace(pool, state="SUSPENDED")])[0].vdevs[0].ashift == 0
     assert commands.ran == []

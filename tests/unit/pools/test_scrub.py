@@ -58,9 +58,13 @@ EVERY = [SCRUB, PAUSE, STOP, TRIM, STOP_TRIM, ON]
         (TRIM, facts(work("trim", "paused")), "zpool trim -- tank"),
         (STOP_TRIM, facts(work("trim")), "zpool trim -c -- tank"),
         (ON, facts(), "zpool set autotrim=on tank"),
-        (SetPoolProperty(pool="tank", name="comment", value="Anna's films"), facts(), "zpool set 'comment=Anna'\"'\"'s films' tank"),
+        (
+            SetPoolProperty(pool="tank", name="comment", value="Anna's films"),
+            facts(),
+            "zpool set 'comment=Anna'\"'\"'s films' tank",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_command(operation, now, command):
     assert argv(operation, now) == [command]
 
@@ -133,8 +137,14 @@ def test_a_paused_scrub_that_is_still_paused_did_not_go_on():
 
 @pytest.mark.parametrize(
     ("operation", "state", "happened"),
-    [(PAUSE, "running", False), (PAUSE, "paused", True), (STOP, "paused", False), (STOP, "running", False), (STOP, "stopped", True)],
-)  # fmt: skip
+    [
+        (PAUSE, "running", False),
+        (PAUSE, "paused", True),
+        (STOP, "paused", False),
+        (STOP, "running", False),
+        (STOP, "stopped", True),
+    ],
+)
 def test_pausing_and_stopping_are_told_by_the_state(operation, state, happened):
     assert operation.probe("", facts(work(state=state))) is happened
 
@@ -232,7 +242,10 @@ def test_thousands_of_damaged_files_are_counted_and_the_first_named(commands):
     assert len(found["files"]) == damaged_files.MOST_NAMED  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("found", [{}, {"pools": {"tank": {}}}, {"pools": {"tank": {"errlist": "x"}}}, {"pools": {"other": {"errlist": ["x"]}}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "found",
+    [{}, {"pools": {"tank": {}}}, {"pools": {"tank": {"errlist": "x"}}}, {"pools": {"other": {"errlist": ["x"]}}}],
+)
 def test_no_damage_is_none(commands, found):
     commands.answers["zpool"] = json.dumps(found)
     assert damaged_files.read_damaged_files("tank") == {"count": 0, "files": []}

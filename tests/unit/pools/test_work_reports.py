@@ -80,5 +80,8 @@ def test_requests_that_failed_while_trimming_are_told():
 
 def test_the_disks_with_errors_are_named():
     worn = Vdev("ata-B", "disk", 2, "ONLINE", checksum_errors=7)
-    pool = replace(recorded_pool(), vdevs=(Vdev("mirror-0", "mirror", 9, "ONLINE", children=(Vdev("ata-A", "disk", 1, "ONLINE"), worn)),))  # fmt: skip
+    pool = replace(
+        recorded_pool(),
+        vdevs=(Vdev("mirror-0", "mirror", 9, "ONLINE", children=(Vdev("ata-A", "disk", 1, "ONLINE"), worn)),),
+    )
     assert wear_of(pool) == (Wear("ata-B", 0, 0, 7),)

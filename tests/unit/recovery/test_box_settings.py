@@ -1,4 +1,5 @@
-"""Settings in a record: what is read of them, that nothing hostile passes, and that no former ones are lost by themselves."""
+"""Settings in a record: what is read of them, that nothing hostile passes, and that no former
+ones are lost by themselves."""
 
 from __future__ import annotations
 
@@ -40,19 +41,30 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 GOOD: dict[str, list[Any]] = {
     "box": [{"language": "nl"}],
-    "notifications": [{"host": "mail.example.org", "user": "box", "critical": ["anna@example.org"], "quiet_from": 22, "quiet_to": 7}],
+    "notifications": [
+        {"host": "mail.example.org", "user": "box", "critical": ["anna@example.org"], "quiet_from": 22, "quiet_to": 7}
+    ],
     "levels": [{"kind": "pool.full", "severity": "critical"}],
     "accepted": [{"disk": "ata-WD_1", "count": "reallocated", "value": 8, "by": "admin"}],
     "disks": [{"disk": "ata-WD_1", "tested": False, "sleep": 20}],
     "self_tests": [{"short": "week", "long": "quarter", "first": 1, "last": 6}],
     "care": [{"pool": "5", "kind": "scrub", "every": "week", "first": 2, "last": 5, "inside": True}],
     "price": [{"per_tb": "19.90", "currency": "EUR"}],
-    "growth": [{"pool_guid": "5", "pool": "tank", "size": 8 * 10**12, "targets": [["7", "bay 1"]], "begun": 5, "moved": 6,
-                "replaced": [["7", "9", "bay 2", 7]]}],
+    "growth": [
+        {
+            "pool_guid": "5",
+            "pool": "tank",
+            "size": 8 * 10**12,
+            "targets": [["7", "bay 1"]],
+            "begun": 5,
+            "moved": 6,
+            "replaced": [["7", "9", "bay 2", 7]],
+        }
+    ],
     "bays": [{"port": "pci-0000:00:1f.2-ata-1", "position": 3, "label": "top"}],
     "pages": [{"user": "admin", "units": "TiB", "language": "nl", "show_commands": True}],
     "snapshots": [["6", "18446744073709551615", "hourly,daily", 1_790_000_000, None]],
-}  # fmt: skip
+}
 MADE = 1_790_000_000_000_000
 
 
@@ -68,7 +80,7 @@ LOUD = (AlertLevel(kind="pool.full", severity="critical"),)
 QUIET = (AlertLevel(kind="pool.full", severity="notice"),)
 
 
-# --- reading ------------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 def test_every_group_is_read_as_it_was_written():
     found = read_settings(text())
     assert found.left_out == ()
@@ -174,8 +186,10 @@ def test_group_of_another_shape_unknown_or_with_something_twice_is_left_out():
     groups = GOOD | {"bays": {"a": 1}, "later": [1, 2], "levels": GOOD["levels"] * 3}
     found = read_settings(text(groups))
     assert {(one.group, one.count, one.code) for one in found.left_out} == {
-        ("bays", 1, "setting-malformed"), ("later", 1, "kept-setting-unknown"), ("levels", 2, "setting-out-of-range"),
-    }  # fmt: skip
+        ("bays", 1, "setting-malformed"),
+        ("later", 1, "kept-setting-unknown"),
+        ("levels", 2, "setting-out-of-range"),
+    }
     assert found.settings.groups.bays == () and len(found.settings.groups.levels) == 1
 
 
@@ -186,7 +200,7 @@ def test_no_more_entries_are_read_than_a_group_may_have():
     assert found.left_out[0].count == 3
 
 
-# --- the agent's copy ---------------------------------------------------------------------------------------------------
+# --- the agent's copy -------------------------------------------------------------------------------------------------
 def test_settings_are_kept_and_their_date_is_that_of_the_last_change(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 100.0)
     assert kept_settings.keep_settings(settings(levels=LOUD)).written == 100
@@ -215,7 +229,7 @@ def test_damaged_copy_of_the_agent_is_none():
     assert kept_settings.keep_settings(settings()).kept
 
 
-# --- on the pool --------------------------------------------------------------------------------------------------------
+# --- on the pool ------------------------------------------------------------------------------------------------------
 def stored(pools, name: str = "settings.json"):
     return pools / "tank/.larder-box" / BOX / name
 
@@ -271,7 +285,7 @@ def test_file_that_larder_did_not_write_is_not_read(pools, commands, how, tmp_pa
     assert codes(refused.value.reasons) == [expected[how]]
 
 
-# --- the mail password --------------------------------------------------------------------------------------------------
+# --- the mail password ------------------------------------------------------------------------------------------------
 def test_mail_password_goes_into_the_sealed_secrets_and_is_left_for_the_pages():
     (paths.STATE / "mail-password").write_text("canary pass")
     secrets = BoxSecrets(version=1, box=BOX, mail=mail_password.read_mail_password())
@@ -305,7 +319,7 @@ def test_mail_password_is_left_beside_no_other_name():
     assert list(paths.STATE.glob("mail-password*")) == []
 
 
-# --- writing a record ---------------------------------------------------------------------------------------------------
+# --- writing a record -------------------------------------------------------------------------------------------------
 POOL = recorded_pool()
 WRITE = WriteRecord.of(POOL)
 

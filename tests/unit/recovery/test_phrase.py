@@ -80,7 +80,15 @@ def test_text_sealed_for_two_phrases_opens_with_each():
 
 
 @needs_age
-@pytest.mark.parametrize("spoil", [lambda text: text[:-60], lambda text: text.replace(text[200:204], b"AAAA"), lambda _text: b"", lambda _text: b"\xff" * 500])  # fmt: skip
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text[:-60],
+        lambda text: text.replace(text[200:204], b"AAAA"),
+        lambda _text: b"",
+        lambda _text: b"\xff" * 500,
+    ],
+)
 def test_spoiled_text_is_refused(spoil):
     sealed = seal.seal(b"x" * 1000, [RECIPIENT])
     with expect_refusal("phrase-does-not-open"):

@@ -1,4 +1,5 @@
-"""The record of a box: what it says, that nothing hostile passes, and that a write that is cut off leaves the former one."""
+"""The record of a box: what it says, that nothing hostile passes, and that a write that is cut
+off leaves the former one."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def facts() -> Facts:
     )
 
 
-# --- what a record says -------------------------------------------------------------------------------------------------
+# --- what a record says -----------------------------------------------------------------------------------------------
 def test_record_is_read_as_it_was_written():
     assert parse_record(record().text) == record()
     assert record().text == parse_record(record().text).text  # canonical: the same box has the same text
@@ -139,7 +140,7 @@ def test_record_says_what_a_copy_does_not_carry(monkeypatch):
     assert parse_record(found.text) == found
 
 
-# --- where it lies ------------------------------------------------------------------------------------------------------
+# --- where it lies ----------------------------------------------------------------------------------------------------
 def test_record_is_written_and_read_back(pools, commands):
     records.write_record("safe", record(), b"sealed")
     assert records.read_record("safe", BOX) == record()
@@ -211,7 +212,7 @@ def test_record_in_another_boxs_folder_is_refused(pools):
         records.read_record("safe", NEW)
 
 
-# --- with secrets -------------------------------------------------------------------------------------------------------
+# --- with secrets -----------------------------------------------------------------------------------------------------
 SMBPASSWD = f"anna:10003:{'X' * 32}:{'0123456789ABCDEF' * 2}:[U          ]:LCT-6A1B2C3D:\nroot:0:x:short:[U]:\n"
 VERBOSE = "Unix username:        anna\nUser SID:             S-1-5-21-1-2-3-1005\n"
 SHADOW = (
@@ -384,7 +385,7 @@ def test_mark_of_each_pool_names_the_box(commands, pools, monkeypatch):
     ]
 
 
-# --- a box that was replaced ----------------------------------------------------------------------------------------------
+# --- a box that was replaced ------------------------------------------------------------------------------------------
 def with_mark(**changes: Any) -> Facts:
     mark = msgspec.structs.replace(BoxMark(id=BOX, host="attic", at=5), **changes)
     noted = {"larder:box": Property(BoxMarks(boxes=(mark,)).text, "local")}
@@ -409,7 +410,7 @@ def test_record_that_cannot_be_written_is_said_and_keeps_no_folder_from_being_co
     assert len(failures) == 1 and "safe is full" in failures[0]
 
 
-# --- the phrase's public half -------------------------------------------------------------------------------------------
+# --- the phrase's public half -----------------------------------------------------------------------------------------
 def test_new_phrase_leaves_the_confirmed_one_good_until_it_is_typed_back():
     assert recovery_key.state_of(recovery_key.read_keys()).made == 0
     recovery_key.add_key("first")

@@ -1,4 +1,5 @@
-"""Samba's counter of users, in a database that Samba 4.22.11 has written: two users, numbers 1000 and 1001, brought in."""
+"""Samba's counter of users, in a database that Samba 4.22.11 has written: two users, numbers
+1000 and 1001, brought in."""
 
 from __future__ import annotations
 

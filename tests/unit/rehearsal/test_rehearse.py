@@ -263,7 +263,9 @@ def test_clean_up_needs_test_data_of_a_rehearsal():
 def holding(*uses: Use) -> Facts:
     """Disk 2 is out of tank, and this is on it."""
     found = facts(shapes.mirror("ONLINE", "OFFLINE"), root(), folder())
-    return replace(found, disks=tuple(replace(one, uses=uses) if one.path == path_of(2) else one for one in found.disks))  # fmt: skip
+    return replace(
+        found, disks=tuple(replace(one, uses=uses) if one.path == path_of(2) else one for one in found.disks)
+    )
 
 
 def test_clean_up_leaves_a_disk_alone_on_which_something_was_stored_meanwhile():
@@ -304,11 +306,21 @@ def test_result_is_read_from_the_top_folder_alone():
 @pytest.mark.parametrize(
     "change",
     [
-        {"seconds": 0}, {"seconds": 2**40}, {"ended": -1}, {"ended": 2**60}, {"looked": -5}, {"share": 101}, {"vdev": 2**64 + 1},
-        {"disk": "x" * 121}, {"disks": ["x"] * 41}, {"disks": "x"}, {"more": 1}, {"size": 1.5},
+        {"seconds": 0},
+        {"seconds": 2**40},
+        {"ended": -1},
+        {"ended": 2**60},
+        {"looked": -5},
+        {"share": 101},
+        {"vdev": 2**64 + 1},
+        {"disk": "x" * 121},
+        {"disks": ["x"] * 41},
+        {"disks": "x"},
+        {"more": 1},
+        {"size": 1.5},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_result_that_larder_could_not_have_written_is_none(change):
     assert result.read_result(shapes.mirror(), [root(properties=noted({**RESULT, **change}))]) is None
 

@@ -122,7 +122,16 @@ def test_whole_rehearsal_runs_its_commands_in_order_and_stores_the_time(machine)
     steps.clear_disk("tank", OUT, work)
     steps.rebuild_disk("tank", OUT, 25, work)
     steps.remove_folder("tank", work)
-    assert machine.changes == ["zfs create", "fio --output-format=json", "zpool sync", "zpool offline", "zpool replace", "zpool wait", "zfs set", "zfs destroy"]  # fmt: skip
+    assert machine.changes == [
+        "zfs create",
+        "fio --output-format=json",
+        "zpool sync",
+        "zpool offline",
+        "zpool replace",
+        "zpool wait",
+        "zfs set",
+        "zfs destroy",
+    ]
     assert machine.cleared == [f"{path_of(2)}-part1"]
     stored = next(argv for argv in machine.ran if argv[:2] == ["zfs", "set"])
     assert stored[3] == "tank"
@@ -179,7 +188,10 @@ def test_disk_in_use_is_neither_cleared_nor_rebuilt(machine):
 @pytest.mark.parametrize("part", PARTS[3:], ids=["clear", "rebuild"])
 def test_disk_that_is_gone_or_used_by_something_else_is_not_written_to(machine, part):
     offline(machine)
-    machine.disks = [replace(one, uses=(PART, Use("mounted", "is in use at /mnt"))) if one.path == path_of(2) else one for one in machine.disks]  # fmt: skip
+    machine.disks = [
+        replace(one, uses=(PART, Use("mounted", "is in use at /mnt"))) if one.path == path_of(2) else one
+        for one in machine.disks
+    ]
     with pytest.raises(Failed, match="is in use at /mnt"):
         part()
     machine.disks = [one for one in machine.disks if one.path != path_of(2)]
@@ -222,7 +234,7 @@ def test_stop_is_heard_while_data_is_written_and_while_the_disk_is_rebuilt():
         def stop_if_asked(self) -> None:
             raise Cancelled
 
-    for look in (steps.fill_reporter("tank", -1, 5, Stopped()), steps.rebuild_reporter("tank", Stopped())):  # fmt: skip
+    for look in (steps.fill_reporter("tank", -1, 5, Stopped()), steps.rebuild_reporter("tank", Stopped())):
         with pytest.raises(Cancelled):
             look()
 
@@ -319,7 +331,14 @@ def test_disk_that_is_in_use_or_being_rebuilt_is_left_alone(machine):
     steps.clear_up("tank", OUT, Working())
     assert machine.changes == ["zfs destroy", "zpool wait"]
     machine.ran.clear()
-    again = shapes.group("replacing-0", shapes.leaf(2, "OFFLINE", path=f"{path_of(2)}-part1/old"), replace(shapes.leaf(2), guid=202), guid=61, kind="replacing", state="DEGRADED")  # fmt: skip
+    again = shapes.group(
+        "replacing-0",
+        shapes.leaf(2, "OFFLINE", path=f"{path_of(2)}-part1/old"),
+        replace(shapes.leaf(2), guid=202),
+        guid=61,
+        kind="replacing",
+        state="DEGRADED",
+    )
     machine.pool = shapes.pool(shapes.group("mirror-0", shapes.leaf(1), again))
     steps.put_back("tank", OUT, Working())
     assert machine.changes == []

@@ -36,7 +36,10 @@ def test_the_mount_lines_of_nfs_are_whole_and_survive_a_space():
 
 
 def test_the_line_of_fstab_writes_a_space_in_octal():
-    assert share_addresses.fstab_line("attic.local", "/tank/my photos") == "attic.local:/tank/my\\040photos /mnt/my\\040photos nfs4 defaults,_netdev,nofail 0 0"  # fmt: skip
+    assert (
+        share_addresses.fstab_line("attic.local", "/tank/my photos")
+        == "attic.local:/tank/my\\040photos /mnt/my\\040photos nfs4 defaults,_netdev,nofail 0 0"
+    )
 
 
 def test_afp_has_one_address():

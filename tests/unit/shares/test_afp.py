@@ -133,8 +133,15 @@ def test_the_check_takes_what_is_rendered(file):
 
 @pytest.mark.parametrize(
     "more",
-    ["[x]\npath = /tank/x\npreexec = id\n", "[x]\npath = /etc\n", "[Homes]\nbasedir regex = /home\n", "uam list = uams_guest.so\n", "[x\n", "path /tank\n"],
-)  # fmt: skip
+    [
+        "[x]\npath = /tank/x\npreexec = id\n",
+        "[x]\npath = /etc\n",
+        "[Homes]\nbasedir regex = /home\n",
+        "uam list = uams_guest.so\n",
+        "[x\n",
+        "path /tank\n",
+    ],
+)
 def test_the_check_refuses_a_file_that_larder_would_not_write(file, more):
     file.write_text(rendered([], []) + more)
     with pytest.raises((Failed, Refused)):

@@ -43,7 +43,9 @@ def test_where_nobody_is_connected_nobody_is_told():
     assert list(connections.smb_connections(recorded("smbstatus-4.22.11.json"))) == []
 
 
-@pytest.mark.parametrize("answer", [None, [], {"sessions": []}, {"sessions": {"1": None}}, {"sessions": {"1": {"server_id": 7}}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "answer", [None, [], {"sessions": []}, {"sessions": {"1": None}}, {"sessions": {"1": {"server_id": 7}}}]
+)
 def test_an_answer_of_another_shape_is_nobody(answer):
     assert list(connections.smb_connections(answer)) == []
 
@@ -143,7 +145,10 @@ def test_what_ends_a_connection_is_shown_as_it_is_done(monkeypatch, commands):
     monkeypatch.setattr(connections, "read_connections", lambda _protocols: (ANNA,) if not commands.ran else ())
     run(END)
     assert shown(END).split() == commands.ran[-1]
-    assert shown(EndConnection(protocol="nfs", id="7", who="", machine="x")) == "write “expire” into /proc/fs/nfsd/clients/7/ctl"  # fmt: skip
+    assert (
+        shown(EndConnection(protocol="nfs", id="7", who="", machine="x"))
+        == "write “expire” into /proc/fs/nfsd/clients/7/ctl"
+    )
     assert shown(EndConnection(protocol="afp", id="8", who="anna", machine="")).startswith(
         "send SIGTERM to the process 8"
     )

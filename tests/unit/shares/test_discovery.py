@@ -152,8 +152,13 @@ def test_an_announcement_changed_by_hand_is_not_written_over(folder, monkeypatch
 
 @pytest.mark.parametrize(
     ("datasets", "state", "verb"),
-    [([shared(smb=SMB)], "disabled", "enable"), ([], "enabled", "disable"), ([shared(smb=SMB)], "enabled", ""), ([], "masked", "")],
-)  # fmt: skip
+    [
+        ([shared(smb=SMB)], "disabled", "enable"),
+        ([], "enabled", "disable"),
+        ([shared(smb=SMB)], "enabled", ""),
+        ([], "masked", ""),
+    ],
+)
 def test_windows_finds_the_box_while_something_is_shared_over_smb(folder, monkeypatch, datasets, state, verb):
     system = Systemd(state)
     monkeypatch.setattr(command, "run", system.run)
@@ -161,7 +166,9 @@ def test_windows_finds_the_box_while_something_is_shared_over_smb(folder, monkey
     assert [argv[1] for argv in system.ran if argv[1] != "is-enabled"] == ([verb] if verb else [])
 
 
-@pytest.mark.parametrize("text", ["", "<a>", "<service-group/>", "<service-group><service><type>_ssh._tcp</type></service></service-group>"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["", "<a>", "<service-group/>", "<service-group><service><type>_ssh._tcp</type></service></service-group>"]
+)
 def test_the_check_refuses_what_larder_would_not_announce(tmp_path, text):
     file = tmp_path / "larder.service"
     file.write_text(text)
@@ -173,7 +180,10 @@ def test_what_avahi_hears_is_read_back():
     found = discovery.parse_browsed(recorded_text("avahi-browse-0.8.txt"))
     disk = next(one for one in found if one.kind == "_adisk._tcp")
     assert (disk.name, disk.host, disk.port) == ("larder", "larder.local", 9)
-    assert set(disk.texts) == {"sys=waMa=0,adVF=0x100", "dk0=adVN=my backups,adVF=0xa3,adVU=6F0D8A43-9A0C-4B57-8D4E-5A6F1F5F2F10"}  # fmt: skip
+    assert set(disk.texts) == {
+        "sys=waMa=0,adVF=0x100",
+        "dk0=adVN=my backups,adVF=0xa3,adVU=6F0D8A43-9A0C-4B57-8D4E-5A6F1F5F2F10",
+    }
     export = next(one for one in found if one.kind == "_nfs._tcp")
     assert (export.name, export.texts) == ("larder tank/photos", ("path=/tank/my photos",))
     assert len(found) == 3

@@ -111,7 +111,13 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
     box = replace(BOX, datasets=(BOX.datasets[0], below))
     text = smb.render_config(box)
     assert "[photos-may]" in text
-    found, against = parse.parse_changes("smb", text.replace("write list = anna", "write list = ben").replace("read list = ben", "read list = anna").replace("valid users = anna ben", "valid users = ben anna"), box)  # fmt: skip
+    found, against = parse.parse_changes(
+        "smb",
+        text.replace("write list = anna", "write list = ben")
+        .replace("read list = ben", "read list = anna")
+        .replace("valid users = anna ben", "valid users = ben anna"),
+        box,
+    )
     assert against == ()
     assert {one.dataset for one in found} == {"tank/photos", "tank/photos/may"}
 
@@ -119,10 +125,18 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
 @pytest.mark.parametrize(
     ("key", "edit", "said"),
     [
-        ("smb", lambda t: t + "   max connections = 3\n", "“max connections = 3” of photos is nothing that Larder can keep"),
+        (
+            "smb",
+            lambda t: t + "   max connections = 3\n",
+            "“max connections = 3” of photos is nothing that Larder can keep",
+        ),
         ("smb", lambda t: t.replace("create mask = 0760", "create mask = 0777"), "create mask = 0777"),
         ("smb", lambda t: t.replace("   preexec close = yes\n", ""), "“preexec close = yes” of photos is missing"),
-        ("smb", lambda t: t.replace("[global]\n", "[global]\n   server min protocol = NT1\n", 1), "cannot be read as settings"),
+        (
+            "smb",
+            lambda t: t.replace("[global]\n", "[global]\n   server min protocol = NT1\n", 1),
+            "cannot be read as settings",
+        ),
         ("smb", lambda t: t.replace("= SMB2_10", "= NT1"), "“server min protocol = NT1” of global"),
         ("smb", lambda t: t + "[etc]\n path = /etc\n", "[etc] serves /etc, which is not a folder of your pools"),
         ("smb", lambda t: t + "[again]\n path = /tank/photos\n", "served twice"),
@@ -131,7 +145,11 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
         ("smb", lambda t: t + "\nnonsense\n", "cannot be read"),
         ("smb", lambda t: t + "include = /etc/passwd\n", "include"),
         ("nfs", lambda t: t + "/tank/films *(rw)\n", "everybody"),
-        ("nfs", lambda t: t + "/tank/films 192.168.1.9(rw,sync)\n", "“192.168.1.9 = rw,sync” of /tank/films: Larder would write"),
+        (
+            "nfs",
+            lambda t: t + "/tank/films 192.168.1.9(rw,sync)\n",
+            "“192.168.1.9 = rw,sync” of /tank/films: Larder would write",
+        ),
         ("nfs", lambda t: t + "/etc 192.168.1.9(rw)\n", "not a folder of your pools"),
         ("nfs", lambda t: t.replace("10.0.0.7(rw", "10.0.0.7(ro"), "10.0.0.7"),
         ("nfs", lambda t: t + "what is this\n", "cannot read this line"),
@@ -140,7 +158,7 @@ def test_what_inherits_goes_along_with_what_it_has_it_from():
         ("afp", lambda t: t.replace("ea = samba", "ea = samba\nroot preexec = /bin/sh"), "root preexec"),
         ("larder.service", lambda _t: "", "follows from what is shared"),
     ],
-)  # fmt: skip
+)
 def test_what_settings_cannot_say_is_named_and_not_adopted(key, edit, said):
     found, against = parse.parse_changes(key, edit(RENDERED.get(key, "")), BOX)
     assert said in " ".join(against), (found, against)
@@ -157,7 +175,9 @@ def own_files(tmp_path, monkeypatch, commands):
     for kind in (smb.SmbServing, nfs.NfsServing, afp.AfpServing):
         monkeypatch.setattr(kind, "take_up", lambda self, _shares: commands.ran.append(["take up", self.name]))
         monkeypatch.setattr(kind, "served", lambda self: frozenset((s.name, s.path) for s in self.configured()))
-        monkeypatch.setattr(kind, "close", lambda self, gone: commands.ran.extend(["close", self.name, s.name] for s in gone))  # fmt: skip
+        monkeypatch.setattr(
+            kind, "close", lambda self, gone: commands.ran.extend(["close", self.name, s.name] for s in gone)
+        )
     avahi = tmp_path / "services"
     avahi.mkdir()
     monkeypatch.setattr(discovery, "FOLDER", avahi)
@@ -281,7 +301,14 @@ def test_an_adopted_share_of_a_folder_that_was_not_shared_is_agreed_to(own_files
 def test_adopting_one_share_approves_nothing_else_that_an_imported_disk_carries(own_files):
     theirs = ShareSetting(nfs=Nfs(hosts=("10.0.0.0/8",), root=True))
     own_files["tank/films"] = replace(own_files["tank/films"], share=theirs.text(), share_source="local")
-    text = afp.render_config(Facts(datasets=(replace(own_files["tank/films"], share=json.dumps({"afp": {"name": "films", "write": ["anna"]}})),), accounts=PEOPLE))  # fmt: skip
+    text = afp.render_config(
+        Facts(
+            datasets=(
+                replace(own_files["tank/films"], share=json.dumps({"afp": {"name": "films", "write": ["anna"]}})),
+            ),
+            accounts=PEOPLE,
+        )
+    )
     path = detect.owned_of("afp").path  # type: ignore[union-attr]
     path.write_text(path.read_text() + text.partition("\n\n")[2])
     (found,) = detect.detect_drift(detect.facts_now())
@@ -357,7 +384,9 @@ def test_an_edited_announcement_is_written_over_or_taken_away(own_files):
     assert not [path for path in discovery.FOLDER.glob("*.service") if "by-hand" in path.name]
 
 
-@pytest.mark.parametrize("file", ["", "../larder.conf", "global", "larder.service\n", "larder-nfs-x.service", "/etc/passwd"])  # fmt: skip
+@pytest.mark.parametrize(
+    "file", ["", "../larder.conf", "global", "larder.service\n", "larder-nfs-x.service", "/etc/passwd"]
+)
 def test_no_other_file_can_be_named(file):
     with pytest.raises(Refused):
         OverwriteDrift(file=file, seen="0" * 64)
@@ -401,7 +430,9 @@ def test_share_switched_off_as_the_power_went_is_not_served_after_the_start(own_
 
 def test_folder_renamed_as_the_power_went_is_served_from_its_new_place(own_files):
     own_files["tank"] = dataset("tank")
-    own_files["tank/pictures"] = replace(own_files.pop("tank/photos"), name="tank/pictures", mountpoint="/tank/pictures")  # fmt: skip
+    own_files["tank/pictures"] = replace(
+        own_files.pop("tank/photos"), name="tank/pictures", mountpoint="/tank/pictures"
+    )
     reconcile_now()
     assert {share.path for one in SERVING.values() for share in one.configured()} == {"/tank/pictures"}
 

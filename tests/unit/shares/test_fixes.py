@@ -28,8 +28,12 @@ def facts(**changes: Any) -> Facts:
 
 @pytest.mark.parametrize(
     ("changes", "code"),
-    [({"share": ""}, "share-off"), ({"key_status": "unavailable"}, "dataset-locked"), ({"canmount": "off"}, "dataset-without-mountpoint")],
-)  # fmt: skip
+    [
+        ({"share": ""}, "share-off"),
+        ({"key_status": "unavailable"}, "dataset-locked"),
+        ({"canmount": "off"}, "dataset-without-mountpoint"),
+    ],
+)
 def test_what_cannot_be_served_is_refused_with_what_to_do(changes, code):
     with expect_refusal(code):
         checked_plan(SERVE, facts(**changes))
@@ -85,8 +89,10 @@ def test_what_is_announced_is_what_was_agreed_to(monkeypatch):
 def test_people_are_let_into_the_top_of_a_folder_and_through_those_above():
     plan = checked_plan(OpenTopFolder(dataset="tank/photos"), facts())
     assert [step.command_text for step in plan.steps] == [
-        "chmod o+x -- /tank", "chgrp larder-people -- /tank/photos", "chmod g+rwxs -- /tank/photos",
-    ]  # fmt: skip
+        "chmod o+x -- /tank",
+        "chgrp larder-people -- /tank/photos",
+        "chmod g+rwxs -- /tank/photos",
+    ]
 
 
 @pytest.mark.parametrize("changes", [{"mounted": False}, {"readonly": True}, {"mountpoint": "/etc"}])

@@ -1,4 +1,5 @@
-"""Files of the daemons, rendered from names and hosts over hostile alphabets: what comes out is what was meant, or nothing is.
+"""Files of the daemons, rendered from names and hosts over hostile alphabets: what comes out is
+what was meant, or nothing is.
 
 The system tests have the daemons themselves read such files back (``tests/system/shares/test_fuzz.py``).
 """
@@ -21,7 +22,9 @@ from tests.unit.made import dataset
 
 HOSTILE = st.text(st.sampled_from(list("aZ9 -_.@[]%$;#\\\"'=/*:,()!\n\r\t\x00\x7f\x85\u2028\u202eäаß—🙂")), max_size=24)
 PLAIN = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,20}[A-Za-z0-9]", fullmatch=True)
-NAMES = st.one_of(PLAIN, PLAIN, PLAIN, HOSTILE, st.sampled_from(["global", "homes", "GLOBAL", "print$", "IPC$", "Photos", "photos"]))  # fmt: skip
+NAMES = st.one_of(
+    PLAIN, PLAIN, PLAIN, HOSTILE, st.sampled_from(["global", "homes", "GLOBAL", "print$", "IPC$", "Photos", "photos"])
+)
 KNOWN_HOSTS = ["192.168.1.0/24", "10.0.0.7", "172.16.0.0/12", "imac.local", "fd00::/8", "fe80::1"]
 FLAG = st.booleans()
 RARELY = st.integers(0, 9).map(lambda dice: dice == 0)
@@ -41,7 +44,11 @@ def people(draw: st.DrawFn) -> dict[str, list[str]]:
 @st.composite
 def hosts(draw: st.DrawFn) -> list[str]:
     found = draw(st.lists(st.sampled_from(KNOWN_HOSTS), min_size=1, max_size=4, unique=True))
-    return [*found, draw(st.one_of(HOSTILE, st.sampled_from(["*", "0.0.0.0/0", "@group", "a(rw)"])))] if draw(RARELY) else found  # fmt: skip
+    return (
+        [*found, draw(st.one_of(HOSTILE, st.sampled_from(["*", "0.0.0.0/0", "@group", "a(rw)"])))]
+        if draw(RARELY)
+        else found
+    )
 
 
 @st.composite
@@ -161,4 +168,22 @@ def test_a_setting_is_served_whole_or_not_at_all(setting, path):
     assert decoded is not None or not any(served.values())
 
 
-EVERYTHING = box_of([({"smb": {"name": "photos", "write": ["anna"], "guest": "read", "recycle": True, "exact_case": True, "time_machine": 10**10, "encrypt": True}, "afp": {"name": "photos", "write": ["anna"]}}, "/tank/photos")])  # fmt: skip
+EVERYTHING = box_of(
+    [
+        (
+            {
+                "smb": {
+                    "name": "photos",
+                    "write": ["anna"],
+                    "guest": "read",
+                    "recycle": True,
+                    "exact_case": True,
+                    "time_machine": 10**10,
+                    "encrypt": True,
+                },
+                "afp": {"name": "photos", "write": ["anna"]},
+            },
+            "/tank/photos",
+        )
+    ]
+)

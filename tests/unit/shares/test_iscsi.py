@@ -26,8 +26,16 @@ RECORDED = "lio-configfs-6.12.117.txt"
 ONE = Target(
     f"{PREFIX}vm", "larder-00000000deadbeef", "/dev/zvol/scratch/vm", "00000000deadbeef", portals=("[::0]:3260",)
 )
-NAMED = replace(ONE, iqn=f"{PREFIX}named", store="larder-0000000000000002", device="/dev/zvol/scratch/two",
-    serial="0000000000000002", initiators=(DESK,), user="anna", secret="secretsecret1")  # fmt: skip
+NAMED = replace(
+    ONE,
+    iqn=f"{PREFIX}named",
+    store="larder-0000000000000002",
+    device="/dev/zvol/scratch/two",
+    serial="0000000000000002",
+    initiators=(DESK,),
+    user="anna",
+    secret="secretsecret1",
+)
 
 
 def plant(root: Path) -> None:
@@ -183,8 +191,8 @@ def test_recorded_tree_is_read_as_it_is(kernel):
 
 
 def test_recorded_targets_that_are_as_they_should_be_are_left_alone(kernel):
-    """With the link of the disk as Larder makes it, and named targets told to nobody else, every value that the kernel tells
-    agrees: nobody is disconnected."""
+    """With the link of the disk as Larder makes it, and named targets told to nobody else, every value that the kernel
+    tells agrees: nobody is disconnected."""
     named = replace(NAMED, store=ONE.store, device=ONE.device, serial=ONE.serial)
     for one in (ONE, named):
         lun = kernel / f"iscsi/{one.iqn}/tpgt_1/lun/lun_0"
@@ -295,9 +303,20 @@ def test_acts_are_carried_out_and_an_error_says_which(tmp_path, monkeypatch):
 # --- what may be in a setting -------------------------------------------------------------------------------------
 BAD_NAMES = ["", "A", "-a", "a-", "a/b", "a..b", "../a", "a b", "a\n", "ä", "a:b", "a" * 64, "a_b", "%s"]
 BAD_INITIATORS = [
-    "", "pc", "iqn.2007-13.com:x", "iqn.2007-10.com/../x", "iqn.2007-10.com:a b", "iqn.2007-10.com:a\n", "iqn.2007-10.com:",
-    "eui.12", "naa.1", "iqn.2007-10.com:" + "a" * 223, "iqn.2007-10.com:a,b", "..", "iqn.2007-10.com:ä",
-]  # fmt: skip
+    "",
+    "pc",
+    "iqn.2007-13.com:x",
+    "iqn.2007-10.com/../x",
+    "iqn.2007-10.com:a b",
+    "iqn.2007-10.com:a\n",
+    "iqn.2007-10.com:",
+    "eui.12",
+    "naa.1",
+    "iqn.2007-10.com:" + "a" * 223,
+    "iqn.2007-10.com:a,b",
+    "..",
+    "iqn.2007-10.com:ä",
+]
 BAD_ADDRESSES = [
     "",
     "box",
@@ -383,10 +402,15 @@ def volume(name: str = "tank/vm", **changes):
     return dataset(
         name,
         **{
-            "kind": "volume", "mounted": False, "mountpoint": "", "volsize": 2**30, "share_source": "local",
-            "share": json.dumps({"iscsi": setting}), **changes,
+            "kind": "volume",
+            "mounted": False,
+            "mountpoint": "",
+            "volsize": 2**30,
+            "share_source": "local",
+            "share": json.dumps({"iscsi": setting}),
+            **changes,
         },
-    )  # fmt: skip
+    )
 
 
 def test_a_volume_is_served_under_its_own_serial_number():

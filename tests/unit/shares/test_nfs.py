@@ -66,8 +66,19 @@ def test_a_path_with_a_space_is_written_as_exports_wants_it_and_read_back():
 
 
 @pytest.mark.parametrize(
-    "hosts", [[], ["*"], ["0.0.0.0/0"], ["a(rw)"], ["a b"], ["a\n/ *(rw)"], ["@all"], ["*.lan"], [LAN] * 70 + ["10.0.0.0/8"] * 70 + [f"10.1.{n}.1" for n in range(99)]]
-)  # fmt: skip
+    "hosts",
+    [
+        [],
+        ["*"],
+        ["0.0.0.0/0"],
+        ["a(rw)"],
+        ["a b"],
+        ["a\n/ *(rw)"],
+        ["@all"],
+        ["*.lan"],
+        [LAN] * 70 + ["10.0.0.0/8"] * 70 + [f"10.1.{n}.1" for n in range(99)],
+    ],
+)
 def test_a_hostile_client_on_foreign_disks_is_served_nothing(hosts):
     assert rendered([exported(share={"nfs": {"hosts": hosts}})]) == ""
 
@@ -82,10 +93,14 @@ def test_a_hostile_place_on_foreign_disks_is_not_served(mountpoint):
 @pytest.mark.parametrize(
     "line",
     [
-        "/tank/photos *(rw)", '"/tank/photos" 192.168.1.0/24(rw,wibble)', '"/etc" 192.168.1.0/24(rw)', '"/tank/photos" 0.0.0.0/0(rw)',
-        '"/tank/photos"', '"/tank/photos" 192.168.1.0/24 (rw)',
+        "/tank/photos *(rw)",
+        '"/tank/photos" 192.168.1.0/24(rw,wibble)',
+        '"/etc" 192.168.1.0/24(rw)',
+        '"/tank/photos" 0.0.0.0/0(rw)',
+        '"/tank/photos"',
+        '"/tank/photos" 192.168.1.0/24 (rw)',
     ],
-)  # fmt: skip
+)
 def test_the_check_refuses_a_file_that_larder_would_not_write(tmp_path, line):
     file = tmp_path / "larder.exports"
     file.write_text(f"{line}\n")

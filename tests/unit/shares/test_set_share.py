@@ -249,8 +249,13 @@ def limited(refquota: int, time_machine: int = LIMIT, **changes: Any) -> Dataset
     """A folder for Time Machine, or not with 0, that may refer to so many bytes; 0: as many as there are."""
     setting = on(time_machine=time_machine).setting(None).text()
     return dataset(
-        **{"share": setting, "share_source": "local", "properties": {"refquota": Property(str(refquota), "local")}, **changes}
-    )  # fmt: skip
+        **{
+            "share": setting,
+            "share_source": "local",
+            "properties": {"refquota": Property(str(refquota), "local")},
+            **changes,
+        }
+    )
 
 
 def limits_set(commands: Any) -> list[str]:

@@ -64,7 +64,14 @@ def test_old_computers_are_warned_of():
     assert not checked_plan(SetSmbSecurity(signing="asked", encryption="asked"), box()).warnings
 
 
-@pytest.mark.parametrize("text", ['{"kind":"set-smb-security","signing":"off","encryption":"asked"}', '{"kind":"set-smb-security","signing":"asked"}', '{"kind":"set-smb-security","signing":"asked","encryption":"required\\nguest ok = yes"}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind":"set-smb-security","signing":"off","encryption":"asked"}',
+        '{"kind":"set-smb-security","signing":"asked"}',
+        '{"kind":"set-smb-security","signing":"asked","encryption":"required\\nguest ok = yes"}',
+    ],
+)
 def test_no_other_choice_can_be_asked_for(text):
     with pytest.raises(Refused):
         decode_operation(text)
@@ -177,7 +184,9 @@ def test_a_choice_kept_by_an_older_version_and_never_served_is_not_shown(samba):
     assert "mandatory" not in samba.read_text()
 
 
-@pytest.mark.parametrize("choice", [SmbPolicy(s, e) for s in ("asked", "required") for e in ("asked", "desired", "required")])  # fmt: skip
+@pytest.mark.parametrize(
+    "choice", [SmbPolicy(s, e) for s in ("asked", "required") for e in ("asked", "desired", "required")]
+)
 def test_every_choice_is_read_back_from_sambas_file(samba, choice):
     samba.write_text(smb.render_config(box(datasets=(shared(),), accounts=(ANNA,), smb_policy=choice)))
     assert smb.policy_in(samba) == choice

@@ -52,7 +52,8 @@ GLOBAL_KEYS = {
 
 
 def sections(text: str) -> dict[str, dict[str, str]]:
-    """The file as Samba would divide it; fails on a line that is neither section, setting nor comment, and on doubles."""
+    """The file as Samba would divide it; fails on a line that is neither section, setting
+    nor comment, and on doubles."""
     parser = configparser.RawConfigParser(
         delimiters=("=",), comment_prefixes=("#", ";"), empty_lines_in_values=False, default_section="none at all"
     )
@@ -339,7 +340,10 @@ def test_inherited_share_with_too_long_a_name_keeps_the_other_protocols(short, k
 # What Debian's smb.conf offers without being asked
 
 
-DEBIANS = "[global]\n   workgroup = WORKGROUP\n\n[homes]\n   comment = Home Directories\n   read only = yes\n\n[print$]\n   path = /var/lib/samba/printers\n;   write list = root\n"
+DEBIANS = (
+    "[global]\n   workgroup = WORKGROUP\n\n[homes]\n   comment = Home Directories\n   read only = "
+    "yes\n\n[print$]\n   path = /var/lib/samba/printers\n;   write list = root\n"
+)
 
 
 @pytest.fixture

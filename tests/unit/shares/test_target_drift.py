@@ -171,8 +171,8 @@ def test_who_is_connected_is_no_manual_change():
 
 # --- the write cache ---------------------------------------------------------------------------------------------
 def test_a_disk_says_that_it_has_a_write_cache_as_its_device_does():
-    """LIO tells other computers what the device says (iblock_get_write_cache) and takes no other word for it. A zvol keeps
-    writes in memory until it is told to flush."""
+    """LIO tells other computers what the device says (iblock_get_write_cache) and takes no other word for it.
+    A zvol keeps writes in memory until it is told to flush."""
     acts = list(reconcile.store_acts(ONE))
     assert TreeAct("cache", of_target(f"{STORE}/write_cache", ONE), "write back") in acts
     assert not [act.path for act in acts if "emulate_write_cache" in act.path]
@@ -322,7 +322,10 @@ def test_a_target_under_larders_name_is_told_and_removed_only_when_asked(kernel)
     for name in (odd, plain):
         edit(kernel, "make", f"iscsi/{name}")
     serve.serve_volumes(publish.agreed_facts())
-    assert {name: differences_of(name) for name in edits()} == {plain: ["unasked"], odd.replace("\udcff", "\ufffd"): ["unasked"]}  # fmt: skip
+    assert {name: differences_of(name) for name in edits()} == {
+        plain: ["unasked"],
+        odd.replace("\udcff", "\ufffd"): ["unasked"],
+    }
     assert [one.writable for one in edits().values()] == [False, True]
     assert len({one.key for one in edits().values()}) == 2
     # Another change is told all the same.

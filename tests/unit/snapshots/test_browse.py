@@ -78,7 +78,9 @@ def roots(then: Path, now: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[s
     monkeypatch.setattr(private_mount, "root_of", root_of)
     monkeypatch.setattr(traversal, "dataset_of", lambda _handle: "tank/photos")
     monkeypatch.setattr(listing, "dataset_now", lambda _name: dataset("tank/photos", mountpoint=str(now)))
-    monkeypatch.setattr(pool_sync, "sync_pool_of", lambda _name: synced.append(sorted(one.name for one in now.iterdir())))  # fmt: skip
+    monkeypatch.setattr(
+        pool_sync, "sync_pool_of", lambda _name: synced.append(sorted(one.name for one in now.iterdir()))
+    )
     return synced
 
 
@@ -105,8 +107,9 @@ def test_path_encodes_any_file_name(name):
 
 
 @pytest.mark.parametrize(
-    "way", ["..", "a/..", ".", "/a", "a/", "a//b", "%2e%2e", "a%2Fb", "%00", "a%0", "a b", "x" * 256, "/".join(["a"] * 3000)]
-)  # fmt: skip
+    "way",
+    ["..", "a/..", ".", "/a", "a/", "a//b", "%2e%2e", "a%2Fb", "%00", "a%0", "a b", "x" * 256, "/".join(["a"] * 3000)],
+)
 def test_path_refuses_what_leads_elsewhere(way):
     with pytest.raises(Refused):
         names.parse_relative_path(way)
@@ -137,9 +140,12 @@ def test_folder_is_listed_and_compared_with_folder_of_now(then, now):
     with opened(then) as root, opened(now) as live:
         found = listing.list_entries(root, (), "", live)
         assert {(one.name, one.kind, one.now) for one in found.entries} == {
-            ("trip", "folder", "gone"), ("a.txt", "file", "changed"), ("gone.txt", "file", "gone"),
-            ("link", "link", "gone"), ("way%20out", "link", "gone"),
-        }  # fmt: skip
+            ("trip", "folder", "gone"),
+            ("a.txt", "file", "changed"),
+            ("gone.txt", "file", "gone"),
+            ("link", "link", "gone"),
+            ("way%20out", "link", "gone"),
+        }
         assert found.entries[0].name == "trip"
         assert {one.now for one in listing.list_entries(root, (b"trip",), "", live).entries} == {"gone"}
         assert {one.now for one in listing.list_entries(root, (), "", None).entries} == {""}
@@ -179,7 +185,9 @@ def looks(text: str) -> list[Stamp]:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "a", "ab", "aaaa", "aabb", "abcd", "aa..bb", "...a", "a...", "abbbbbbbcccccccc..dd", "..a..b.."])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["", "a", "ab", "aaaa", "aabb", "abcd", "aa..bb", "...a", "a...", "abbbbbbbcccccccc..dd", "..a..b.."]
+)
 def test_bisect_finds_every_distinct_version(text):
     stamps = looks(text)
     found, complete = file_versions.bisect_runs(len(stamps), stamps.__getitem__)
@@ -335,7 +343,8 @@ PLACES = ("back", "free", "beside")
 
 @pytest.mark.parametrize("place", PLACES)
 def test_restore_of_what_is_unchanged_counts_as_done_only_once_it_was_copied(roots, facts, then, now, place):
-    """What was never changed, or was copied by hand, looks as the copy would, and so does a folder changed deep inside."""
+    """What was never changed, or was copied by hand, looks as the copy would, and so does a
+    folder changed deep inside."""
     operation = RestoreFromSnapshot(snapshot=SNAP.name, guid=SNAP.guid, path="trip", place=place)
     for name in ("trip", "trip (from 2026-11-01 13.30)"):
         shutil.copytree(then / "trip", now / name, copy_function=shutil.copy2)

@@ -64,9 +64,16 @@ def test_a_snapshot_with_a_clone_stays_too():
 
 
 def test_blocks_of_a_reserved_volume_are_reserved_once_more_while_a_snapshot_has_them():
-    # A volume of 100 MB, all of it reserved, with 60 MB written and then a snapshot: ZFS keeps 100 MB free in addition to
-    # those 60. Without the snapshot 40 are kept.
-    volume = dataset("tank/disk", used=160 * MB, used_by_data=60 * MB, used_by_reservation=100 * MB, kind="volume", properties=kept(refreservation=100 * MB))  # fmt: skip
+    # A volume of 100 MB, all of it reserved, with 60 MB written and then a snapshot:
+    # ZFS keeps 100 MB free in addition to those 60. Without the snapshot 40 are kept.
+    volume = dataset(
+        "tank/disk",
+        used=160 * MB,
+        used_by_data=60 * MB,
+        used_by_reservation=100 * MB,
+        kind="volume",
+        properties=kept(refreservation=100 * MB),
+    )
     found = measure(dataset("tank", used=200 * MB), volume)
     assert found == Cleanup(freed=60 * MB, reserved=60 * MB, reserving=("tank/disk",))
     alone = replace(volume, used=100 * MB, used_by_reservation=40 * MB)
@@ -77,7 +84,13 @@ def test_blocks_of_a_reserved_volume_are_reserved_once_more_while_a_snapshot_has
 
 
 def test_a_reserved_volume_with_a_protected_snapshot():
-    volume = dataset("tank/disk", used=160 * MB, used_by_data=60 * MB, used_by_reservation=100 * MB, properties=kept(refreservation=100 * MB))  # fmt: skip
+    volume = dataset(
+        "tank/disk",
+        used=160 * MB,
+        used_by_data=60 * MB,
+        used_by_reservation=100 * MB,
+        properties=kept(refreservation=100 * MB),
+    )
     newest = (snap("tank/disk", 1), snap("tank/disk", 2, holds=1))
     spans = (Span("tank/disk@s1", "tank/disk@s1", 0),)
     found = measure(dataset("tank", used=200 * MB), volume, known=Known(frozenset({"tank/disk"}), newest, spans))
@@ -90,7 +103,10 @@ def test_a_reserved_volume_with_a_protected_snapshot():
 
 def test_a_reservation_keeps_what_is_freed_below_it():
     # 300 MB are reserved for a folder that uses 350, of which snapshots hold 120: 230 are left, and 300 stay reserved.
-    tank, photos = dataset("tank", used=1000 * MB), dataset("tank/a", used=350 * MB, properties=kept(reservation=300 * MB))  # fmt: skip
+    tank, photos = (
+        dataset("tank", used=1000 * MB),
+        dataset("tank/a", used=350 * MB, properties=kept(reservation=300 * MB)),
+    )
     below = dataset("tank/a/b", used=200 * MB, used_by_snapshots=120 * MB)
     found = measure(tank, photos, below)
     assert (found.freed, found.snapshots, found.withheld) == (50 * MB, 120 * MB, 70 * MB)
@@ -111,8 +127,8 @@ def test_an_old_copy_goes_with_its_snapshots_and_all_below():
     assert found == Cleanup(freed=55 * MB, snapshots=55 * MB, staying=1)
 
 
-# A block is born in one snapshot's time and dies in another's: the dataset as a list of (born, dies, size), where snapshot
-# number n has every block with born <= n < dies, and what dies at 9 is in the folder still.
+# A block is born in one snapshot's time and dies in another's: the dataset as a list of (born, dies, size), where
+# snapshot number n has every block with born <= n < dies, and what dies at 9 is in the folder still.
 blocks = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 9), st.integers(1, 50)), max_size=20)
 
 

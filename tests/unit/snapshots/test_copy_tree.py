@@ -1,4 +1,5 @@
-"""A file out of a snapshot is copied by the kernel, which lets ZFS share its blocks; reading and writing is the fallback."""
+"""A file out of a snapshot is copied by the kernel, which lets ZFS share its blocks; reading
+and writing is the fallback."""
 
 from __future__ import annotations
 

@@ -72,7 +72,10 @@ def test_rename_refuses_another_snapshot_of_same_name():
 
 
 def test_rename_and_clone_refuse_existing_name():
-    assert checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].command_text == "zfs rename -- tank/photos@s1 tank/photos@new"  # fmt: skip
+    assert (
+        checked_plan(RenameSnapshot(**THIS, to="new"), facts(ONE)).steps[0].command_text
+        == "zfs rename -- tank/photos@s1 tank/photos@new"
+    )
     with expect_refusal("snapshot-exists"):
         checked_plan(RenameSnapshot(**THIS, to="s2"), facts(ONE, snap(2)))
     clone = CloneSnapshot(**THIS, name="then")
@@ -89,7 +92,12 @@ def test_clone_below_shared_folder_is_not_shared():
     assert "larder:share" not in plan.steps[0].command_text
     assert plan.summary.endswith("It is not shared.")
     found = facts(ONE)
-    shared = replace(found, datasets=tuple(replace(one, share='{"nfs":{"hosts":["*"]}}') if one.name == "tank" else one for one in found.datasets))  # fmt: skip
+    shared = replace(
+        found,
+        datasets=tuple(
+            replace(one, share='{"nfs":{"hosts":["*"]}}') if one.name == "tank" else one for one in found.datasets
+        ),
+    )
     plan = checked_plan(clone, shared)
     assert plan.steps[0].command_text == "zfs clone -o canmount=noauto -o 'larder:share={}' -- tank/photos@s1 tank/then"
     assert "It is not shared, although the folder above it is." in plan.summary

@@ -55,7 +55,9 @@ def test_samba_reads_moment_of_every_name_that_larder_gives(shadow, word):
     assert moment_in(snapshot_names.name_for(word, AT), shadow) == AT
 
 
-@pytest.mark.parametrize("name", ["by-hand", "before-2026", "larder-hourly", "2026.11.21-12.05.09", "other-daily-2026.11.21-12.05.09"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["by-hand", "before-2026", "larder-hourly", "2026.11.21-12.05.09", "other-daily-2026.11.21-12.05.09"]
+)
 def test_samba_hides_snapshots_without_moment(shadow, name):
     assert moment_in(name, shadow) is None
 

@@ -269,8 +269,15 @@ def test_weeks_begin_on_monday():
 
 @pytest.mark.parametrize(
     ("since", "first", "last", "opens_at"),
-    [(12, 0, 0, (1, 12)), (12, 9, 17, (1, 12)), (7, 9, 17, (1, 9)), (20, 9, 17, (2, 9)), (20, 22, 6, (1, 22)), (3, 22, 6, (1, 3))],
-)  # fmt: skip
+    [
+        (12, 0, 0, (1, 12)),
+        (12, 9, 17, (1, 12)),
+        (7, 9, 17, (1, 9)),
+        (20, 9, 17, (2, 9)),
+        (20, 22, 6, (1, 22)),
+        (3, 22, 6, (1, 3)),
+    ],
+)
 def test_next_opening_is_when_policy_hours_begin(since, first, last, opens_at):
     begun = datetime(2026, 6, 1, since, tzinfo=BERLIN)
     day, hour = opens_at

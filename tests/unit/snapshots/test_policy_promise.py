@@ -1,7 +1,7 @@
 """The promise of a policy, compared with an oracle: a list of the states of a folder over time.
 
-For each of the newest slots that a policy keeps, and in which it could run, some remaining snapshot has a state that was
-current at some time in that slot, whether or not unchanged folders are skipped.
+For each of the newest slots that a policy keeps, and in which it could run, some remaining snapshot has a state that
+was current at some time in that slot, whether or not unchanged folders are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from appliance.snapshots.policy import Policy, Taken, decide_run
 from appliance.snapshots.retention import expired_snapshots
 
 UTC_ZONE = ZoneInfo("UTC")
-ZONES = [ZoneInfo(name) for name in ("Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/Havana", "UTC")]  # fmt: skip
+ZONES = [
+    ZoneInfo(name) for name in ("Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "America/Havana", "UTC")
+]
 LONGEST_DOUBT = timedelta(hours=3)  # after a wrong clock: two hours of tolerance and the slot in which they end
 
 
@@ -52,8 +54,8 @@ class Folder:
     holds: dict[int, int] = field(default_factory=dict)  # the state in each snapshot, by guid
     seen: datetime | None = None
     latest: int | None = None
-    # The oracle's records: the states current in each slot of each grain, when the policy first ran in each slot, and the
-    # slots in which it knew the folder's state at that moment.
+    # The oracle's records: the states current in each slot of each grain, when the policy first ran in each slot, and
+    # the slots in which it knew the folder's state at that moment.
     current: dict[tuple[str, object], set[int]] = field(default_factory=lambda: defaultdict(set))
     ran: dict[str, dict[object, datetime]] = field(default_factory=lambda: {grain: {} for grain in GRAINS})
     knew: set[tuple[str, object]] = field(default_factory=set)
@@ -133,10 +135,19 @@ class Stretch:
 
 counts = st.integers(min_value=0, max_value=9)
 rules = st.builds(
-    Policy, frequent=counts, hourly=counts, daily=counts, weekly=counts, monthly=counts,
-    first=st.integers(0, 23), last=st.integers(0, 23), skip_unchanged=st.booleans(),
-)  # fmt: skip
-stretches = st.lists(st.builds(Stretch, st.sampled_from(("work", "quiet", "off")), st.integers(1, 120)), min_size=1, max_size=6)  # fmt: skip
+    Policy,
+    frequent=counts,
+    hourly=counts,
+    daily=counts,
+    weekly=counts,
+    monthly=counts,
+    first=st.integers(0, 23),
+    last=st.integers(0, 23),
+    skip_unchanged=st.booleans(),
+)
+stretches = st.lists(
+    st.builds(Stretch, st.sampled_from(("work", "quiet", "off")), st.integers(1, 120)), min_size=1, max_size=6
+)
 starts = st.datetimes(datetime(2026, 1, 1), datetime(2026, 12, 1), timezones=st.just(UTC))
 paces = st.sampled_from([timedelta(minutes=11), timedelta(minutes=47), timedelta(hours=5), timedelta(hours=17)])
 
@@ -167,8 +178,15 @@ def test_every_kept_slot_has_state_that_was_current_in_it(policy, row, start, pa
 
 
 @settings(max_examples=30, deadline=None)
-@given(rules, stretches, starts, paces, st.sampled_from(ZONES), st.integers(0, 2**32),
-       st.lists(st.timedeltas(timedelta(days=-400), timedelta(days=400)), min_size=1, max_size=3))  # fmt: skip
+@given(
+    rules,
+    stretches,
+    starts,
+    paces,
+    st.sampled_from(ZONES),
+    st.integers(0, 2**32),
+    st.lists(st.timedeltas(timedelta(days=-400), timedelta(days=400)), min_size=1, max_size=3),
+)
 def test_promise_is_kept_again_after_wrong_clock(policy, row, start, pace, zone, seed, wrong):
     rough = random.Random(seed)
     folder, clock = Folder(policy, zone), start

@@ -11,12 +11,18 @@ from appliance.system.network_port import Counters
 
 FILES = {
     "proc/sys/kernel/random/boot_id": "1f0b6c1e-52a7-4a5d-9a43-f1f6b8d2c011\n",
-    "proc/cpuinfo": "processor\t: 0\nmodel name\t: AMD Turion(tm) II Neo N54L  Dual-Core Processor\n\nprocessor\t: 1\nmodel name\t: AMD Turion(tm) II Neo N54L  Dual-Core Processor\n",
+    "proc/cpuinfo": (
+        "processor\t: 0\nmodel name\t: AMD Turion(tm) II Neo N54L  Dual-Core Processor\n\nprocessor\t: 1\nmodel "
+        "name\t: AMD Turion(tm) II Neo N54L  Dual-Core Processor\n"
+    ),
     "etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\n',
     "proc/loadavg": "0.52 0.40 0.31 2/312 4711\n",
     "proc/uptime": "93784.21 180000.00\n",
     "proc/meminfo": "MemTotal:        4028176 kB\nMemFree:          391280 kB\nMemAvailable:    1048576 kB\n",
-    "proc/spl/kstat/zfs/arcstats": "9 1 0x01 147 39984 1 2\nname                            type data\nhits                            4    77\nsize                            4    1073741824\n",
+    "proc/spl/kstat/zfs/arcstats": (
+        "9 1 0x01 147 39984 1 2\nname                            type data\nhits                            4    "
+        "77\nsize                            4    1073741824\n"
+    ),
     "proc/sys/kernel/osrelease": "6.12.48+deb13-amd64\n",
     "sys/module/zfs/version": "2.3.9-1\n",
     "sys/class/dmi/id/sys_vendor": "HP\n",

@@ -107,7 +107,15 @@ def test_box_that_was_off_is_right_again_at_once_or_after_some_days(days):
 LAST = Clock("1", 1000.0, NOW)
 
 
-def judged(wall: datetime, *, last: Clock | None = LAST, boot: str = "2", running: float = 30.0, synced: bool = False, newest: datetime | None = None) -> timedelta:  # fmt: skip
+def judged(
+    wall: datetime,
+    *,
+    last: Clock | None = LAST,
+    boot: str = "2",
+    running: float = 30.0,
+    synced: bool = False,
+    newest: datetime | None = None,
+) -> timedelta:
     return judge_clock(last, newest, boot=boot, running=running, wall=wall, is_synced=lambda: synced).shift
 
 

@@ -20,7 +20,8 @@ GONE = "/dev/disk/by-id/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000009"
 
 
 def links() -> DiskLinks:
-    """Made up from the recorded serials, as udev links these disks and their partitions; the third disk is not there."""
+    """Made up from the recorded serials, as udev links these disks and their partitions;
+    the third disk is not there."""
     found: dict[str, str] = {}
     for row in recorded("lsblk-2.41.5.json")["blockdevices"]:
         if row["model"] and row["name"] != "sdc":
@@ -92,17 +93,27 @@ def test_files_and_groups_are_no_disks():
 def test_a_disk_of_a_pool_that_knows_it_by_its_partition_is_no_free_disk():
     pool = renamed(sdb={"path": "/dev/disk/by-partuuid/0b1c-01", "devid": ""})
     known = links()
-    disks = {disk.name: disk for disk in inventory.disks_from(recorded("lsblk-2.41.5.json"), known.links, [pool], {}, known.others)}  # fmt: skip
+    disks = {
+        disk.name: disk
+        for disk in inventory.disks_from(recorded("lsblk-2.41.5.json"), known.links, [pool], {}, known.others)
+    }
     assert [(use.kind, use.text) for use in disks["sdb"].uses] == [("pool", "is part of the pool tank")]
 
 
 @pytest.mark.parametrize(
     ("name", "disk"),
     [
-        ("sdc1", "sdc"), ("sdaa12", "sdaa"), ("vdb1", "vdb"), ("nvme0n1p9", "nvme0n1"), ("mmcblk0p1", "mmcblk0"),
-        ("sdc", "sdc"), ("nvme0n1", "nvme0n1"), ("dm-3", "dm-3"), ("md127", "md127"),
+        ("sdc1", "sdc"),
+        ("sdaa12", "sdaa"),
+        ("vdb1", "vdb"),
+        ("nvme0n1p9", "nvme0n1"),
+        ("mmcblk0p1", "mmcblk0"),
+        ("sdc", "sdc"),
+        ("nvme0n1", "nvme0n1"),
+        ("dm-3", "dm-3"),
+        ("md127", "md127"),
     ],
-)  # fmt: skip
+)
 def test_the_disk_of_a_partition_is_read_from_its_kernel_name(name, disk):
     assert whole_disk(name) == disk
 

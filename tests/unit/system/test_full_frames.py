@@ -14,8 +14,8 @@ from appliance.errors import Refused
 from appliance.system import full_frames
 from appliance.system.full_frames import FrameAnswers
 
-# `ss -Hnt state established state time-wait` of iproute2 6.1: over IPv4, over IPv6 of the link, over IPv6, in itself, and two
-# through another port.
+# `ss -Hnt state established state time-wait` of iproute2 6.1: over IPv4, over IPv6 of the link, over IPv6, in itself,
+# and two through another port.
 SS = """ESTAB     0      0                  [::ffff:10.9.0.1]:445           [::ffff:10.9.0.2]:52896
 TIME-WAIT 0      0                           10.9.0.1:443                    10.9.0.3:51477
 ESTAB     0      0      [fe80::5849:c8ff:fe0f:873]%eth0:445 [fe80::f875:e1ff:fe87:b46e]:55710

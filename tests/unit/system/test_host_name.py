@@ -43,7 +43,8 @@ def step(name: str, operation: SetHostName = RENAME):
 def services(**entered: int) -> str:
     """What ``systemctl show --timestamp=unix`` prints of services (systemd 257): none where they do not run."""
     return "\n\n".join(
-        f"Id={name}.service\nActiveState={'active' if at else 'inactive'}\nActiveEnterTimestamp={f'@{at}' if at else ''}"
+        f"Id={name}.service\nActiveState={'active' if at else 'inactive'}\n"
+        f"ActiveEnterTimestamp={f'@{at}' if at else ''}"
         for name, at in entered.items()
     )
 
@@ -85,7 +86,9 @@ def test_localhost_is_never_renamed():
 
 
 # --- the operation --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["", "-a", "a-", "123", "a" * 16, "Attic", "at tic", "attic.lan", "ätic", "attic\n", "--help"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["", "-a", "a-", "123", "a" * 16, "Attic", "at tic", "attic.lan", "ätic", "attic\n", "--help"]
+)
 def test_new_name_has_its_grammar(name):
     with expect_refusal("host-name-invalid"):
         SetHostName(name=name, former="larder")

@@ -41,7 +41,8 @@ START = {
             "multiprocessing.pool",
         ),
     ),
-    # All views and forms, which Celery's check of Django would load (CELERY_SKIP_CHECKS in its unit), and Celery's command line.
+    # All views and forms, which Celery's check of Django would load (CELERY_SKIP_CHECKS in its unit),
+    # and Celery's command line.
     "worker": (
         "from workers.__main__ import make_worker; make_worker().app.loader.import_default_modules()",
         (

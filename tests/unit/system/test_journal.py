@@ -112,7 +112,10 @@ def test_recorded_lines_are_read_with_their_times_programs_and_severities():
         (
             "nmbd",
             5,
-            "canary-hostile <script>alert(1)</script>\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}back \N{REPLACEMENT CHARACTER}",
+            (
+                "canary-hostile <script>alert(1)</script>\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}back "
+                "\N{REPLACEMENT CHARACTER}"
+            ),
         ),
         ("sshd", 4, "canary-login refused"),
         ("smartd", 3, "canary-disk on ata3"),

@@ -42,7 +42,8 @@ def port(tmp_path, monkeypatch) -> Path:
 
 
 class Clients:
-    """The computers that are connected: those that answer nothing, no full frames, and nothing any more after the change."""
+    """The computers that are connected: those that answer nothing, no full frames, and nothing
+    any more after the change."""
 
     def __init__(self, port: Path) -> None:
         self.port = port
@@ -134,7 +135,20 @@ def test_bridge_is_refused(tmp_path):
     assert "depends on its members" in mtu.read_status("eth0").refusal
 
 
-@pytest.mark.parametrize(("field", "value"), [("accepted", ("a b",)), ("mtu", 1279), ("mtu", 9217), ("former", 68), ("port", "../eth0"), ("port", ""), ("port", "-a"), ("port", "a" * 16), ("port", "eth0\n")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("accepted", ("a b",)),
+        ("mtu", 1279),
+        ("mtu", 9217),
+        ("former", 68),
+        ("port", "../eth0"),
+        ("port", ""),
+        ("port", "-a"),
+        ("port", "a" * 16),
+        ("port", "eth0\n"),
+    ],
+)
 def test_hostile_fields_are_refused(field, value):
     with pytest.raises(Refused):
         TryMtu(**{"port": "eth0", "mtu": 9000, "former": 1500, field: value})
@@ -143,7 +157,14 @@ def test_hostile_fields_are_refused(field, value):
 # --- the trial ------------------------------------------------------------------------------------------------------
 def test_timer_is_armed_before_the_change(ran):
     do(TRY)
-    assert ran[0][:6] == ("systemd-run", "--quiet", "--collect", "--unit=larder-mtu-back-eth0", "--on-active=90s", "--timer-property=AccuracySec=1s")  # fmt: skip
+    assert ran[0][:6] == (
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        "--unit=larder-mtu-back-eth0",
+        "--on-active=90s",
+        "--timer-property=AccuracySec=1s",
+    )
     assert ran[0][6:8] == ("sh", "-c")
     assert ran[1] == ("ip", "link", "set", "dev", "eth0", "mtu", "9000")
 
@@ -199,7 +220,10 @@ def test_computer_that_cannot_follow_is_named_and_the_former_value_is_back_at_on
     assert sentence in str(refused.value)
     assert port.read_text() == "1500\n"
     # The value is back before the timer that would put it back is stopped.
-    assert ran[-2:] == [("ip", "link", "set", "dev", "eth0", "mtu", "1500"), ("systemctl", "stop", "larder-mtu-back-eth0.timer")]  # fmt: skip
+    assert ran[-2:] == [
+        ("ip", "link", "set", "dev", "eth0", "mtu", "1500"),
+        ("systemctl", "stop", "larder-mtu-back-eth0.timer"),
+    ]
     status = mtu.read_status("eth0")
     assert status.trial is None
     assert status.unreached
@@ -277,7 +301,9 @@ def test_who_cannot_follow_is_forgotten_after_an_hour_and_when_everybody_can(ran
 
 
 def test_nothing_is_tried_while_a_benchmark_tries_a_setting(ran, monkeypatch):
-    record = trial_record.SettingTrial(setting="mtu", former="eth0 mtu 1500 of 9216", tried="eth0 mtu 9000 of 9216", until=mtu.now() + 60)  # fmt: skip
+    record = trial_record.SettingTrial(
+        setting="mtu", former="eth0 mtu 1500 of 9216", tried="eth0 mtu 9000 of 9216", until=mtu.now() + 60
+    )
     trial_record.trial_file().write_bytes(msgspec.json.encode(record))
     with expect_refusal("setting-trial-runs"):
         do(TRY, "arm")
@@ -377,7 +403,9 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("before", [None, "1400\n"])
 @pytest.mark.parametrize(("value", "former"), [(9000, 1500), (1500, 1400)])
-def test_kill_before_the_timer_is_stopped_is_undone_whole_by_the_timer(ran, port, tmp_path, monkeypatch, before, value, former):  # fmt: skip
+def test_kill_before_the_timer_is_stopped_is_undone_whole_by_the_timer(
+    ran, port, tmp_path, monkeypatch, before, value, former
+):
     if before:
         (tmp_path / "agent/mtu").mkdir()
         (tmp_path / "agent/mtu/eth0").write_text(before)
@@ -461,7 +489,9 @@ def test_usual_value_is_kept_by_storing_none(ran, port, tmp_path):
     assert keep.probe("keep", box())
 
 
-@pytest.mark.parametrize(("text", "expected"), [("9000\n", "9000"), ("9000;id\n", "9000"), ("99999", ""), ("", ""), ("100", ""), (None, "")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"), [("9000\n", "9000"), ("9000;id\n", "9000"), ("99999", ""), ("", ""), ("100", ""), (None, "")]
+)
 def test_hook_sets_only_a_number_in_bounds(tmp_path, text, expected):
     state, tools = tmp_path / "mtu", tmp_path / "bin"
     state.mkdir()

@@ -29,7 +29,10 @@ ServerAddress=192.168.178.1
 RootDistanceMaxUSec=5s
 NTPMessage={ Leap=0, Version=4, Mode=4, Stratum=3, Ignored=no, PacketCount=7, Jitter=2.1ms }
 """
-STATUS = "       Server: 192.168.178.1 (fritz.box)\nPoll interval: 34min 8s (min: 32s; max 34min 8s)\n      Offset: -12.5ms\n       Delay: 1.1ms\n"
+STATUS = (
+    "       Server: 192.168.178.1 (fritz.box)\nPoll interval: 34min 8s (min: 32s; max 34min 8s)\n      Offset: "
+    "-12.5ms\n       Delay: 1.1ms\n"
+)
 NOW = datetime(2026, 11, 23, 14, tzinfo=UTC)
 ROUTER = SetTimeServers(servers=("fritz.box", "192.168.178.1"))
 
@@ -46,9 +49,16 @@ def etc(tmp_path, monkeypatch):
 def test_state_server_and_offset_are_read():
     found = time_sync_of(parse_properties(CLOCK), parse_properties(SERVICE), STATUS, NOW)
     assert found == TimeSync(
-        on=True, synced=True, by_timesyncd=True, server="fritz.box", address="192.168.178.1", offset=-0.0125,
-        last=NOW, servers=("fritz.box",), fallback=("0.debian.pool.ntp.org", "1.debian.pool.ntp.org"),
-    )  # fmt: skip
+        on=True,
+        synced=True,
+        by_timesyncd=True,
+        server="fritz.box",
+        address="192.168.178.1",
+        offset=-0.0125,
+        last=NOW,
+        servers=("fritz.box",),
+        fallback=("0.debian.pool.ntp.org", "1.debian.pool.ntp.org"),
+    )
     assert not found.set_elsewhere
 
 
@@ -104,7 +114,9 @@ def test_box_without_systemd_says_nothing(monkeypatch):
 
 
 def test_time_service_that_is_off_is_told(commands):
-    commands.answers["timedatectl"] = CLOCK.replace("NTP=yes", "NTP=no").replace("NTPSynchronized=yes", "NTPSynchronized=no")  # fmt: skip
+    commands.answers["timedatectl"] = CLOCK.replace("NTP=yes", "NTP=no").replace(
+        "NTPSynchronized=yes", "NTPSynchronized=no"
+    )
     found = read_time_sync()
     assert found is not None
     assert (found.on, found.synced) == (False, False)
@@ -162,7 +174,10 @@ def test_restart_is_done_when_the_service_is_younger_than_the_file(etc, commands
     assert ROUTER.probe("restart", box()) is done
 
 
-@pytest.mark.parametrize("server", ["", "-h", "a b", "a\nNTP=x", "a=b", "1.2.3", "300.1.1.1", "fe80::1%eth0", "a..b", "#", "x" * 64, "é.example"])  # fmt: skip
+@pytest.mark.parametrize(
+    "server",
+    ["", "-h", "a b", "a\nNTP=x", "a=b", "1.2.3", "300.1.1.1", "fe80::1%eth0", "a..b", "#", "x" * 64, "é.example"],
+)
 def test_server_has_its_grammar(server):
     with expect_refusal("time-server-malformed"):
         SetTimeServers(servers=(server,))

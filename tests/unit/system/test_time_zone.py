@@ -12,7 +12,11 @@ from tests.unit.made import box
 from tests.unit.pools.test_create import Working
 
 # As tzdata has it (2025b).
-TABLE = "# comment\nDE\t+5230+01322\tEurope/Berlin\tmost of Germany\nAR\t-3436-05827\tAmerica/Argentina/Buenos_Aires\tBuenos Aires (BA, CF)\nPA\t+0858-07932\tAmerica/Panama\n"
+TABLE = (
+    "# comment\nDE\t+5230+01322\tEurope/Berlin\tmost of "
+    "Germany\nAR\t-3436-05827\tAmerica/Argentina/Buenos_Aires\tBuenos Aires (BA, "
+    "CF)\nPA\t+0858-07932\tAmerica/Panama\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +70,9 @@ def test_zone_that_tzdata_does_not_offer_is_refused():
     assert codes(SetTimeZone(zone="Europe/Atlantis").check(box())) == ["time-zone-unknown"]
 
 
-@pytest.mark.parametrize("zone", ["", "../UTC", "/etc/passwd", "-h", "Europe/../UTC", "Europe/Berlin\n", "A" * 61, "Europe//Berlin"])  # fmt: skip
+@pytest.mark.parametrize(
+    "zone", ["", "../UTC", "/etc/passwd", "-h", "Europe/../UTC", "Europe/Berlin\n", "A" * 61, "Europe//Berlin"]
+)
 def test_zone_has_its_grammar(zone):
     with expect_refusal("time-zone-malformed"):
         SetTimeZone(zone=zone)

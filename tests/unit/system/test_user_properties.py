@@ -17,7 +17,11 @@ def literals(source: str) -> Iterator[str]:
     """Every text that is written out, except docstrings."""
     tree = ast.parse(source)
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    notes = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+    notes = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes:
             yield node.value
@@ -35,9 +39,24 @@ def test_names_are_those_that_disks_in_use_carry():
     """They are stored in pools: none may ever change."""
     stored = {name: value for name, value in vars(user_properties).items() if name.isupper()}
     assert stored == {
-        "PREFIX": "larder:", "SHARE": "larder:share", "POLICY": "larder:policy", "ACCESS": "larder:access",
-        "PRESET": "larder:preset", "UNLOCK": "larder:unlock", "BENCHMARK": "larder:sweep", "RUN": "larder:run",
-        "NOTE": "larder:note", "BACKUP": "larder:backup", "COPY_OF": "larder:copy-of", "ORIGIN": "larder:origin",
-        "COPIED": "larder:copied", "SENT": "larder:sent", "DRILL": "larder:drill", "BOX": "larder:box",
-        "REHEARSAL": "larder:rehearsal", "TASK": "larder:task", "RECEIVES": "larder:receives", "RESTORE": "larder:restore",
-    }  # fmt: skip
+        "PREFIX": "larder:",
+        "SHARE": "larder:share",
+        "POLICY": "larder:policy",
+        "ACCESS": "larder:access",
+        "PRESET": "larder:preset",
+        "UNLOCK": "larder:unlock",
+        "BENCHMARK": "larder:sweep",
+        "RUN": "larder:run",
+        "NOTE": "larder:note",
+        "BACKUP": "larder:backup",
+        "COPY_OF": "larder:copy-of",
+        "ORIGIN": "larder:origin",
+        "COPIED": "larder:copied",
+        "SENT": "larder:sent",
+        "DRILL": "larder:drill",
+        "BOX": "larder:box",
+        "REHEARSAL": "larder:rehearsal",
+        "TASK": "larder:task",
+        "RECEIVES": "larder:receives",
+        "RESTORE": "larder:restore",
+    }

@@ -123,10 +123,40 @@ def test_create_refuses_name_used_by_system(commands, users, operation):
     assert commands.ran == []
 
 
-HOSTILE = ["root", "larder", "larder-nobody", "-a", "a b", "a\nb", "a\0", "a:b", "", "Anna", "a" * 40, "аnna", "ａnna", "anna ", "a,b", "a/b", "@a"]  # fmt: skip
+HOSTILE = [
+    "root",
+    "larder",
+    "larder-nobody",
+    "-a",
+    "a b",
+    "a\nb",
+    "a\0",
+    "a:b",
+    "",
+    "Anna",
+    "a" * 40,
+    "аnna",
+    "ａnna",
+    "anna ",
+    "a,b",
+    "a/b",
+    "@a",
+]
 
 
-@pytest.mark.parametrize("kind", ["create-account", "set-password", "rename-account", "enable-account", "remove-account", "create-group", "set-members", "remove-group"])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "create-account",
+        "set-password",
+        "rename-account",
+        "enable-account",
+        "remove-account",
+        "create-group",
+        "set-members",
+        "remove-group",
+    ],
+)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_agent_refuses_invalid_names(kind, name):
     more = {"enabled": True} if kind == "enable-account" else {}
@@ -258,7 +288,8 @@ def test_remove_disables_first_and_deletes_user_last(commands, users):
 
 @pytest.mark.parametrize("heir", ["", "ben"])
 def test_removed_user_cannot_sign_in_over_afp_while_files_are_given_away(commands, users, monkeypatch, heir):
-    """AFP asks PAM: a Mac connects again with the password that it has stored, and would write files behind the walk."""
+    """AFP asks PAM: a Mac connects again with the password that it has stored, and would
+    write files behind the walk."""
     monkeypatch.setattr(disconnect, "disconnect_user", lambda name, _work: commands.ran.append(["disconnect", name]))
     monkeypatch.setattr(RemoveAccount, "hand_over", lambda *_arguments: commands.ran.append(["chown"]))
     commands.answers["pdbedit"] = KNOWN
@@ -269,7 +300,11 @@ def test_removed_user_cannot_sign_in_over_afp_while_files_are_given_away(command
 
 
 def test_display_name_stays_when_a_user_who_is_being_removed_is_locked():
-    (lock,) = [step for step in RemoveAccount(name="anna").plan(box(accounts=(replace(ANNA, display="Anna B"),))).steps if step.name == "lock"]  # fmt: skip
+    (lock,) = [
+        step
+        for step in RemoveAccount(name="anna").plan(box(accounts=(replace(ANNA, display="Anna B"),))).steps
+        if step.name == "lock"
+    ]
     assert lock.command_text == "usermod --lock --comment 'Anna B,,,,disabled' -- anna"
 
 
@@ -288,7 +323,10 @@ def test_interrupted_removal_says_whether_user_is_disabled_yet(commands):
     assert operation.recovery_hint("user", box(accounts=(BEN,))) == "anna was removed."
 
 
-@pytest.mark.parametrize(("heir", "left"), [("", '{"smb":{"name":"photos","read":["ben"]}}'), ("ben", '{"smb":{"name":"photos","write":["ben"]}}')])  # fmt: skip
+@pytest.mark.parametrize(
+    ("heir", "left"),
+    [("", '{"smb":{"name":"photos","read":["ben"]}}'), ("ben", '{"smb":{"name":"photos","write":["ben"]}}')],
+)
 def test_removed_user_is_dropped_from_approved_shares(commands, users, monkeypatch, heir, left):
     setting = {"smb": {"name": "photos", "write": ["anna"], "read": ["ben"]}}
     mine, foreign = (dataset(name, share=json.dumps(setting), share_source="local") for name in ("tank/a", "tank/b"))

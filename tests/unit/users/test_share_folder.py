@@ -84,13 +84,17 @@ def test_it_needs_no_password_of_the_administrator_and_locks_what_its_parts_lock
         (asked(), facts(shared("tank/old/photos")), ("name", "share-name-taken")),
         (asked(smb=Smb(name="photos")), facts(), ("people", "share-without-users")),
         (asked(), box(accounts=(ANNA,)), ("pool", "folder-missing")),
-        (asked(), box(datasets=(replace(TANK, key_status="unavailable"),), accounts=(ANNA,)), ("pool", "dataset-locked")),
+        (
+            asked(),
+            box(datasets=(replace(TANK, key_status="unavailable"),), accounts=(ANNA,)),
+            ("pool", "dataset-locked"),
+        ),
         (asked(), box(datasets=(replace(TANK, available=0),), accounts=(ANNA,)), ("pool", "dataset-full")),
         (asked(guid=7), facts(), ("name", "folder-missing")),
         (asked(guid=7), facts(dataset()), ("name", "folder-missing")),
         (asked(guid=dataset().guid), facts(shared()), ("name", "folder-already-shared")),
     ],
-)  # fmt: skip
+)
 def test_refused_at_its_field_before_anything_is_made(operation, known, refused):
     assert refused in refusals(operation, known)
 
@@ -140,7 +144,9 @@ def test_existing_folder_keeps_its_files_and_is_not_created():
 
 
 def test_access_stays_as_it_is_where_nothing_of_it_changes():
-    plan = checked_plan(asked(guid=dataset().guid, people={}, new_users=(), smb=Smb(name="photos", write=("anna",))), facts(dataset()))  # fmt: skip
+    plan = checked_plan(
+        asked(guid=dataset().guid, people={}, new_users=(), smb=Smb(name="photos", write=("anna",))), facts(dataset())
+    )
     assert not any(step.name.startswith("access") for step in plan.steps)
     assert plan.details["Can read and change"] == "anna"
 
@@ -172,7 +178,11 @@ class WithPasswords(Working):
         return self.left.pop()
 
 
-TWO = {"new_users": ("berta", "cleo"), "people": {"berta": "change", "cleo": "read"}, "smb": Smb(name="photos", write=("berta",), read=("cleo",))}  # fmt: skip
+TWO = {
+    "new_users": ("berta", "cleo"),
+    "people": {"berta": "change", "cleo": "read"},
+    "smb": Smb(name="photos", write=("berta",), read=("cleo",)),
+}
 
 
 @pytest.fixture
@@ -269,9 +279,13 @@ def made_until(step: str) -> Facts:
     setting = ShareSetting(smb=asked().smb)
     note = AccessNote(guid=dataset().guid, people={"anna": "read", "berta": "change"}, done=True)
     full = dataset(
-        share=setting.text(), share_source="local", access=encode_note(note.with_numbers(facts(accounts=(ANNA, berta)))),
-        access_source="local", policy=json.dumps({"hourly": 24}), policy_source="local",
-    )  # fmt: skip
+        share=setting.text(),
+        share_source="local",
+        access=encode_note(note.with_numbers(facts(accounts=(ANNA, berta)))),
+        access_source="local",
+        policy=json.dumps({"hourly": 24}),
+        policy_source="local",
+    )
     bare = replace(full, share="", share_source="none", policy="", policy_source="none")
     return {
         "user berta: user": facts(),
@@ -291,10 +305,15 @@ def samba(monkeypatch):
     """A Samba that serves what the folder asks for, and that knows nobody's password."""
     one = publish.SERVING["smb"]
     served = SimpleNamespace(
-        name="smb", shares=lambda _facts: (SimpleNamespace(name="photos", path="/tank/photos"),),
-        served=lambda: frozenset({("photos", "/tank/photos")}), against=one.against, warnings=one.warnings, units=one.units,
-        owned=SimpleNamespace(says=lambda _text: True, path=Path("/x")), render=lambda _facts: "",
-    )  # fmt: skip
+        name="smb",
+        shares=lambda _facts: (SimpleNamespace(name="photos", path="/tank/photos"),),
+        served=lambda: frozenset({("photos", "/tank/photos")}),
+        against=one.against,
+        warnings=one.warnings,
+        units=one.units,
+        owned=SimpleNamespace(says=lambda _text: True, path=Path("/x")),
+        render=lambda _facts: "",
+    )
     monkeypatch.setitem(publish.SERVING, "smb", served)
     monkeypatch.setattr(publish, "agreed_facts", Facts)
     monkeypatch.setattr(accounts, "known_to_samba", lambda _name: False)

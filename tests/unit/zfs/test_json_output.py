@@ -1,4 +1,5 @@
-"""One value with bytes that are not UTF-8 costs itself and nothing else: OpenZFS cuts its JSON off there, with status 0."""
+"""One value with bytes that are not UTF-8 costs itself and nothing else:
+OpenZFS cuts its JSON off there, with status 0."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ POLICY = "larder:policy"
 
 
 class Printer:
-    """Prints an object as nvlist_print_json does: up to the first string that is no text of the locale. Strings have other
-    bytes as surrogates. Compiling the locale is real where ``compiles``."""
+    """Prints an object as nvlist_print_json does: up to the first string that is no text of the locale.
+    Strings have other bytes as surrogates. Compiling the locale is real where ``compiles``."""
 
     def __init__(self, found: Any) -> None:
         self.found, self.ran, self.compiles = found, list[tuple[str, ...]](), True
@@ -71,7 +72,8 @@ def listing(name: str, key: str, value: str, source: str) -> dict[str, Any]:
 
 
 def test_recorded_output_of_both_locales_is_read_whole(monkeypatch):
-    """Printed by libnvpair 2.3.9 of Debian 13 with C.UTF-8, where it ends in the middle, and with the locale made here."""
+    """Printed by libnvpair 2.3.9 of Debian 13 with C.UTF-8, where it ends in the middle, and
+    with the locale made here."""
     cut, whole = recorded_text("nvlist-print-json-2.3.9.txt").splitlines()
     with pytest.raises(ValueError):
         json.loads(cut)
@@ -126,7 +128,10 @@ def test_foreign_mountpoint_with_other_bytes_is_left_unmounted(prints):
     """As a disk of a box with Latin-1 names brings it."""
     raw = listing("tank", "mountpoint", "/tank", "LOCAL")
     place = {"mountpoint": "/tank/M\udcfcsik", "canmount": "on", "type": "filesystem"}
-    raw["datasets"]["tank/music"] = {"name": "tank/music", "properties": {key: {"value": value, "source": {"type": "LOCAL", "data": "-"}} for key, value in place.items()}}  # fmt: skip
+    raw["datasets"]["tank/music"] = {
+        "name": "tank/music",
+        "properties": {key: {"value": value, "source": {"type": "LOCAL", "data": "-"}} for key, value in place.items()},
+    }
     prints(raw)
     found = {one.name: one for one in mount.foreign_properties("tank")}
     assert found["tank/music"].values["mountpoint"] == "/tank/M\ufffdsik"
@@ -147,7 +152,10 @@ def test_path_with_other_bytes_in_a_label_hides_no_pool(prints):
     for old, new in renamed.items():
         top["vdevs"][old].update(name=new, path=f"/dev/{new}", phys_path=new, devid=new)
     top["vdevs"] = {renamed.get(key, key): one for key, one in top["vdevs"].items()}
-    raw["pools"]["other"] = {**copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))["pools"]["tank"], "name": "other"}  # fmt: skip
+    raw["pools"]["other"] = {
+        **copy.deepcopy(recorded("zpool-status-raidz2-2.3.9.json"))["pools"]["tank"],
+        "name": "other",
+    }
     prints(raw)
     found = {one.name: one for one in status.read_pools()}
     assert set(found) == {expected.name, "other"}

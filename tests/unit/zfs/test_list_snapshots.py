@@ -142,8 +142,8 @@ class DatasetBusy(Exception):
 
 
 class BookmarkLibrary:
-    """Stands in for pyzfs 2.3: ``lzc_bookmark`` fails as ``lzc_bookmark_translate_errors`` does where ZFS gives no list of
-    errors, which looks for the source of a bookmark called None where there were several."""
+    """Stands in for pyzfs 2.3: ``lzc_bookmark`` fails as ``lzc_bookmark_translate_errors`` does where ZFS gives no list
+    of errors, which looks for the source of a bookmark called None where there were several."""
 
     def __init__(self, fails: dict[bytes, Exception], *, several_fail: bool = True) -> None:
         self.fails, self.several_fail = fails, several_fail
@@ -478,7 +478,8 @@ def test_snapshots_are_read_line_by_line():
 
 
 def test_snapshots_are_read_as_zfs_prints_them(commands):
-    """Recorded: a name with a space, a guid above 2^63, and a note that stands on the folder and is no word of its snapshots."""
+    """Recorded: a name with a space, a guid above 2^63, and a note that stands on the folder and is
+    no word of its snapshots."""
     commands.answers["zfs"] = recorded_text("zfs-get-snapshots-2.3.9.txt")
     one, two = list_snapshots.list_snapshots(["zz/a b"])
     assert (one.name, one.guid, one.holds, one.clones) == ("zz/a b@one", 18027312830689965278, 1, ("zz/copy",))

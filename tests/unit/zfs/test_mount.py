@@ -32,9 +32,16 @@ from tests.unit.made import box, dataset
 from tests.unit.pools.test_create import Working
 
 PLAIN = {
-    "type": "filesystem", "mountpoint": "/tank", "canmount": "on", "mounted": "no", "keystatus": "-", "sharenfs": "off",
-    "sharesmb": "off", "setuid": "off", "devices": "off",
-}  # fmt: skip
+    "type": "filesystem",
+    "mountpoint": "/tank",
+    "canmount": "on",
+    "mounted": "no",
+    "keystatus": "-",
+    "sharenfs": "off",
+    "sharesmb": "off",
+    "setuid": "off",
+    "devices": "off",
+}
 
 
 def carried(name: str = "tank", *own: str, **values: str) -> Carried:
@@ -50,8 +57,24 @@ def test_below_its_own_folder_a_pool_may_be_mounted(place):
 
 @pytest.mark.parametrize(
     "place",
-    ["/", "/etc", "/tankard", "/tank/../etc", "/tank/./x", "/tank//x", "/tank/\n", "/tank/\u202e", "tank", "", "none", "legacy", "/tank/a\\b", "/usr/tank", "/tank/$(id)"],
-)  # fmt: skip
+    [
+        "/",
+        "/etc",
+        "/tankard",
+        "/tank/../etc",
+        "/tank/./x",
+        "/tank//x",
+        "/tank/\n",
+        "/tank/\u202e",
+        "tank",
+        "",
+        "none",
+        "legacy",
+        "/tank/a\\b",
+        "/usr/tank",
+        "/tank/$(id)",
+    ],
+)
 def test_anywhere_else_it_may_not(place):
     assert not mount.is_inside(place, "/tank")
 
@@ -128,7 +151,8 @@ def home(tmp_path, monkeypatch):
 
 
 class Kernel:
-    """Stands in for ZFS and the kernel: tells what datasets are, and notes where each was really mounted, links followed."""
+    """Stands in for ZFS and the kernel: tells what datasets are, and notes where each was
+    really mounted, links followed."""
 
     def __init__(self, commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commands, self.datasets, self.at = commands, dict[str, Carried](), dict[str, str]()

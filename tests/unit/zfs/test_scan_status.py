@@ -256,7 +256,9 @@ def test_odd_numbers_hide_no_pool_and_fit_a_database(odd):
         assert 0 <= amount < 2**63
 
 
-@pytest.mark.parametrize("raw", [{}, {"scan_stats": {}}, {"scan_stats": None}, {"raidz_expand_stats": {"state": "NONE"}}, {"vdevs": None}])  # fmt: skip
+@pytest.mark.parametrize(
+    "raw", [{}, {"scan_stats": {}}, {"scan_stats": None}, {"raidz_expand_stats": {"state": "NONE"}}, {"vdevs": None}]
+)
 def test_a_pool_that_tells_nothing_has_no_work(raw):
     assert scan_status.parse_long_work(raw) == ()
 

@@ -1,4 +1,5 @@
-"""Datasets that are part of this box's own system, where root lies on ZFS: nothing of theirs is shown, shared or changed."""
+"""Datasets that are part of this box's own system, where root lies on ZFS: nothing of theirs is
+shown, shared or changed."""
 
 from __future__ import annotations
 

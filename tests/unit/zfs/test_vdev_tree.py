@@ -24,7 +24,9 @@ def test_what_a_replacement_needs_is_what_zfs_tells():
 
 
 def test_where_zfs_is_silent_the_smallest_sibling_decides():
-    silent = shapes.pool(shapes.group("mirror-0", shapes.leaf(1, replace_size=0), shapes.leaf(2, replace_size=0, size=10**12)))  # fmt: skip
+    silent = shapes.pool(
+        shapes.group("mirror-0", shapes.leaf(1, replace_size=0), shapes.leaf(2, replace_size=0, size=10**12))
+    )
     place = vdev_tree.find_vdev(silent, 101)
     assert place
     assert vdev_tree.needed_bytes(place) == 10**12

@@ -84,13 +84,17 @@ def test_without_a_code_file_no_code_is_right(anonymous):
     ("field", "changes", "sentence"),
     [
         ("password", {"password": "short", "again": "short"}, "too short"),
-        ("password", {"password": "passwordpassword1", "again": "passwordpassword1", "username": "passwordpassword"}, "too similar"),
+        (
+            "password",
+            {"password": "passwordpassword1", "again": "passwordpassword1", "username": "passwordpassword"},
+            "too similar",
+        ),
         ("again", {"again": "something else"}, "The two passwords differ."),
         ("username", {"username": "a b\n"}, "Enter a valid username"),
         ("username", {"username": "\x00admin"}, "Null characters"),
         ("password", {"password": "", "again": ""}, "Fill this in."),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_answer_gets_its_sentence_at_its_field(anonymous, code, field, changes, sentence):
     response = anonymous.post("/setup/", answers(code, **changes))
     page = Page(response)
@@ -181,7 +185,8 @@ def declarations(selector: str) -> dict[str, str]:
 
 
 def test_field_of_the_code_shows_every_letter_of_it_and_the_dash(anonymous, code):
-    """Each takes the width of a letter (``1ch``) and the space behind it; the field's width includes padding and border."""
+    """Each takes the width of a letter (``1ch``) and the space behind it; the field's width
+    includes padding and border."""
     (field,) = [found for _tag, found in Page(anonymous.get("/setup/")).elements if found.get("name") == "code"]
     assert "code" in field["class"].split()
     assert int(field["maxlength"]) >= len(code)

@@ -74,9 +74,18 @@ def test_a_wrong_password_and_a_wrong_name_get_the_same_sentence(anonymous, admi
 
 @pytest.mark.parametrize(
     "target",
-    ["https://evil.example/", "//evil.example/", "/\\evil.example", "///evil.example", "javascript:alert(1)", "/\t/evil.example",
-     "http:evil.example", "\\\\evil.example", "https://testserver@evil.example/"],
-)  # fmt: skip
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "/\\evil.example",
+        "///evil.example",
+        "javascript:alert(1)",
+        "/\t/evil.example",
+        "http:evil.example",
+        "\\\\evil.example",
+        "https://testserver@evil.example/",
+    ],
+)
 def test_signing_in_never_leads_to_another_site(anonymous, admin, calm, target):
     response = anonymous.post("/login/", {"login": "admin", "password": PASSWORD, "next": target})
     assert (response.status_code, response["Location"]) == (302, "/")

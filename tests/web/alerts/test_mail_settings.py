@@ -1,4 +1,5 @@
-"""Notifications: the provider fills in its server, three fields are enough, and the result of the test says what to do."""
+"""Notifications: the provider fills in its server, three fields are enough, and the result of
+the test says what to do."""
 
 from __future__ import annotations
 
@@ -190,17 +191,29 @@ MAIL = MailSettings(host="smtp.gmail.com", port=587, user="box@gmail.com")
 CASES = [
     (smtplib.SMTPAuthenticationError(535, b"5.7.8 Username and Password not accepted"), MAIL, "app password"),
     (smtplib.SMTPAuthenticationError(535, b"5.7.8 wrong"), MailSettings(host="mail.example"), "Type both again"),
-    (smtplib.SMTPAuthenticationError(534, b"5.7.9 Application-specific password required"), MailSettings(host="mail.example"), "app password"),
-    (smtplib.SMTPAuthenticationError(535, b"5.7.139 Authentication unsuccessful, basic authentication is disabled."), MAIL, "another provider"),
+    (
+        smtplib.SMTPAuthenticationError(534, b"5.7.9 Application-specific password required"),
+        MailSettings(host="mail.example"),
+        "app password",
+    ),
+    (
+        smtplib.SMTPAuthenticationError(535, b"5.7.139 Authentication unsuccessful, basic authentication is disabled."),
+        MAIL,
+        "another provider",
+    ),
     (socket.gaierror(-2, "Name or service not known"), MAIL, "was not found"),
     (ConnectionRefusedError(111, "Connection refused"), MAIL, "port"),
     (TimeoutError("timed out"), MAIL, "blocks it"),
     (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), MAIL, "encryption"),
     (smtplib.SMTPNotSupportedError("STARTTLS extension not supported by server."), MAIL, "encryption"),
     (smtplib.SMTPSenderRefused(550, b"5.7.1 not yours", "x@example.org"), MAIL, "sender"),
-    (smtplib.SMTPRecipientsRefused({"anna@example.org": (550, b"no such user")}), MAIL, "anna@example.org: 550 no such user"),
+    (
+        smtplib.SMTPRecipientsRefused({"anna@example.org": (550, b"no such user")}),
+        MAIL,
+        "anna@example.org: 550 no such user",
+    ),
     (smtplib.SMTPServerDisconnected("Connection unexpectedly closed"), MAIL, "unexpectedly closed"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("problem", "mail", "advice"), CASES, ids=lambda one: type(one).__name__)

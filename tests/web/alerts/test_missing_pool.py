@@ -82,7 +82,15 @@ def test_a_pool_is_missed_while_the_clock_is_behind(pool):
     assert list(evaluate_alerts.note_missing_pools([])) == [(str(pool.guid), "tank")]
 
 
-@pytest.mark.parametrize(("kind", "state", "missed"), [("export-pool", "done", 0), ("destroy-pool", "done", 0), ("destroy-pool", "failed", 1), ("start-scrub", "done", 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "state", "missed"),
+    [
+        ("export-pool", "done", 0),
+        ("destroy-pool", "done", 0),
+        ("destroy-pool", "failed", 1),
+        ("start-scrub", "done", 1),
+    ],
+)
 def test_a_job_that_took_it_away_explains_it_and_one_that_failed_does_not(pool, kind, state, missed):
     rows.job(kind=kind, subject="tank", state=Job.State(state))
     assert len(list(evaluate_alerts.note_missing_pools([]))) == missed

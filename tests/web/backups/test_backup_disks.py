@@ -119,7 +119,12 @@ def test_disk_with_the_name_of_a_pool_that_is_being_imported_gets_another(search
 
 def test_pool_that_somebody_imports_under_another_name_is_not_imported_beside_that(searches):
     plugged_in()
-    rows.job(kind="import-pool", subject="attic", operation=as_json(ImportPool(guid=SAFE, name="attic")), state=Job.State.RUNNING)  # fmt: skip
+    rows.job(
+        kind="import-pool",
+        subject="attic",
+        operation=as_json(ImportPool(guid=SAFE, name="attic")),
+        state=Job.State.RUNNING,
+    )
     assert backups.start_due_backups() is None
 
 
@@ -145,7 +150,11 @@ def two_fetched() -> None:
         copy_of(photos(), "safe/backups/photos", COPY),
         copy_of(photos(), "usb/backups/photos", COPY + 1),
     )
-    pools = [rows.pool_of("tank", 1000, disk(1), disk(2)), rows.pool_of("safe", SAFE, disk(5)), rows.pool_of("usb", USB, disk(6))]  # fmt: skip
+    pools = [
+        rows.pool_of("tank", 1000, disk(1), disk(2)),
+        rows.pool_of("safe", SAFE, disk(5)),
+        rows.pool_of("usb", USB, disk(6)),
+    ]
     rows.put(pools=pools)
     now = timezone.now()
     for number, name in enumerate(("safe", "usb")):
@@ -157,7 +166,10 @@ def two_fetched() -> None:
 def test_export_that_hangs_keeps_no_other_disk_here():
     two_fetched()
     started = [backups.start_due_backups() for _look in range(3)]
-    assert sorted((job.kind, job.subject) for job in started if job) == [("export-pool", "safe"), ("export-pool", "usb")]  # fmt: skip
+    assert sorted((job.kind, job.subject) for job in started if job) == [
+        ("export-pool", "safe"),
+        ("export-pool", "usb"),
+    ]
     assert started[2] is None
 
 
@@ -176,7 +188,8 @@ def test_export_that_is_refused_keeps_no_other_disk_here(monkeypatch):
 
 
 def test_export_that_failed_rests_and_keeps_no_other_disk_here(time_machine):
-    """Somebody stands in a folder of the one disk: without a rest it would be tried every half minute, and nothing else."""
+    """Somebody stands in a folder of the one disk: without a rest it would be tried every half
+    minute, and nothing else."""
     two_fetched()
     first = backups.start_due_backups()
     Job.objects.filter(kind="export-pool").update(state=Job.State.FAILED)
@@ -195,7 +208,9 @@ def test_backup_to_a_pool_whose_export_hangs_keeps_no_other_waiting(by_hand):
     export = ExportPool(pool="safe", guid=SAFE)
     rows.job(kind="export-pool", subject="safe", operation=as_json(export), state=Job.State.RUNNING)
     if by_hand:
-        run = RunBackup(dataset="tank/photos", key=DRAWER.key, target="safe/backups/photos", moment="2026.11.22-02.00.00")  # fmt: skip
+        run = RunBackup(
+            dataset="tank/photos", key=DRAWER.key, target="safe/backups/photos", moment="2026.11.22-02.00.00"
+        )
         job = rows.job(kind="run-backup", subject="tank/photos", operation=as_json(run), state=Job.State.RUNNING)
         Progress.objects.create(job=job.pk, waits=True)
     assert backups.start_due_backups()
@@ -218,7 +233,8 @@ def test_pool_that_somebody_imported_stays():
 
 
 def test_disk_of_a_run_that_failed_is_left_alone_while_the_task_rests(searches, time_machine):
-    """One folder cannot be continued, so that the copy stays old: the disk must not be imported and exported without end."""
+    """One folder cannot be continued, so that the copy stays old: the disk must not be imported
+    and exported without end."""
     plugged_in()
     last_copy(3)
     rows.job(kind="run-backup", subject="tank/photos", state=Job.State.FAILED, operation='{"key":"0123abcd"}')

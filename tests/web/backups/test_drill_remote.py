@@ -106,12 +106,31 @@ def test_no_room_is_refused_with_both_numbers_and_said_on_the_page(web):
 
 def test_locked_folder_is_refused_not_tried_by_schedule_and_named_on_the_page(web):
     copied()
-    with_dataset(dataset("tank/photos/secret", guid=7, encryption="aes-256-gcm", encryption_root="tank/photos/secret", key_status="unavailable"))  # fmt: skip
+    with_dataset(
+        dataset(
+            "tank/photos/secret",
+            guid=7,
+            encryption="aes-256-gcm",
+            encryption_root="tank/photos/secret",
+            key_status="unavailable",
+        )
+    )
     assert backups.start_due_backups() is None
     answer = web.get(f"{BACKUP}drill/")
     assert answer.status_code == 409 and codes_on_page(answer) == ["dataset-locked"]
     assert "it waits until you unlock tank/photos/secret" in text(web)
-    with_dataset(*(dataset(f"tank/photos/s{at}", guid=70 + at, encryption="aes-256-gcm", encryption_root=f"tank/photos/s{at}", key_status="unavailable") for at in range(6)))  # fmt: skip
+    with_dataset(
+        *(
+            dataset(
+                f"tank/photos/s{at}",
+                guid=70 + at,
+                encryption="aes-256-gcm",
+                encryption_root=f"tank/photos/s{at}",
+                key_status="unavailable",
+            )
+            for at in range(6)
+        )
+    )
     assert (
         "until you unlock tank/photos/s0, tank/photos/s1, tank/photos/s2, tank/photos/s3, tank/photos/s4 and 2 more."
         in text(web)
@@ -217,7 +236,16 @@ def under_way(operation: Operation, **progress: Any) -> Job:
 def restore(**changes: Any) -> RestoreRemote:
     """A folder comes back from ``REMOTE``."""
     part = RemotePart(name="films", guid=55, snapshot=101, short="larder-backup-x", original=9, size=10**9)
-    given = {"remote": REMOTE.id, "copy": "films", "guid": 55, "parts": (part,), "created": 1764000000, "parent": "tank", "name": "films", "token": "0123abcd"}  # fmt: skip
+    given = {
+        "remote": REMOTE.id,
+        "copy": "films",
+        "guid": 55,
+        "parts": (part,),
+        "created": 1764000000,
+        "parent": "tank",
+        "name": "films",
+        "token": "0123abcd",
+    }
     return RestoreRemote(**{**given, **changes})
 
 

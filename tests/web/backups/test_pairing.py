@@ -146,7 +146,18 @@ def test_form_leads_to_a_review_with_the_password(web):
     assert not Job.objects.exists()
 
 
-@pytest.mark.parametrize("wrong", [{"name": "../x"}, {"name": "a b"}, {"name": "-x"}, {"name": ""}, {"pool": "other"}, {"limit": "much"}, {"name": "attic"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "../x"},
+        {"name": "a b"},
+        {"name": "-x"},
+        {"name": ""},
+        {"pool": "other"},
+        {"limit": "much"},
+        {"name": "attic"},
+    ],
+)
 def test_what_cannot_be_received_into_is_refused_with_its_field(web, wrong):
     box(RECEIVER)
     response = web.post(f"{LIST}new/", {"pool": "tank", "name": "attic2", "limit": "", **KEPT, **wrong})
@@ -170,7 +181,10 @@ def test_code_is_shown_once_and_stored_nowhere(web, agent):
     assert CODE[:5] not in web.get(PAGE).content.decode()
 
 
-@pytest.mark.parametrize("error", [Refused(Reason("pairing-done", "It was paired already.")), Failed("This box has no ssh server", "Install one.")])  # fmt: skip
+@pytest.mark.parametrize(
+    "error",
+    [Refused(Reason("pairing-done", "It was paired already.")), Failed("This box has no ssh server", "Install one.")],
+)
 def test_code_that_cannot_be_made_says_why(web, agent, error):
     box(RECEIVER)
     agent.error = error
@@ -197,7 +211,9 @@ def test_pages_read_no_more_rows_with_more_pairings(web):
     for path in (LIST, PAGE):
         web.get(path)
         few = len(queries(web, path))
-        rows.put_receivers(PAIRED, *(replace(PAIRED, id=f"{number:08x}", root=f"tank/backups/{number}") for number in range(9)))  # fmt: skip
+        rows.put_receivers(
+            PAIRED, *(replace(PAIRED, id=f"{number:08x}", root=f"tank/backups/{number}") for number in range(9))
+        )
         assert len(queries(web, path)) == few
         rows.put_receivers(PAIRED)
 
@@ -231,7 +247,13 @@ def test_what_is_no_address_is_refused(web, typed):
 def test_code_is_looked_at_before_a_job_is_made(web, agent):
     box()
     review = web.post("/backups/computers/pair/", {"address": "attic.lan"})
-    given = {"operation": review.context["operation_json"], "digest": review.context["digest"], "job": review.context["job"], "back": "/", "password": "x"}  # fmt: skip
+    given = {
+        "operation": review.context["operation_json"],
+        "digest": review.context["digest"],
+        "job": review.context["job"],
+        "back": "/",
+        "password": "x",
+    }
     response = web.post("/jobs/confirm/", {**given, "secret": "7KQ2"})
     assert "four groups of five" in Page(response).text
     assert not Job.objects.exists()
@@ -280,9 +302,21 @@ def test_failure_says_nothing_of_the_box(anonymous, agent):
 
 @pytest.mark.parametrize(
     "body",
-    ["", "{", "[]", "null", b"\xff\xfe", "[" * 3000, {**offer(), "more": "x"}, {**offer(), "name": "a\nb"}, {**offer(), "proof": "x"},
-     {**offer(), "public_key": "ssh-rsa AAAA"}, {**offer(), "nonce": 7}, {**offer(), "name": "x" * 5000}],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        b"\xff\xfe",
+        "[" * 3000,
+        {**offer(), "more": "x"},
+        {**offer(), "name": "a\nb"},
+        {**offer(), "proof": "x"},
+        {**offer(), "public_key": "ssh-rsa AAAA"},
+        {**offer(), "nonce": 7},
+        {**offer(), "name": "x" * 5000},
+    ],
+)
 def test_what_is_no_offer_asks_nobody(anonymous, agent, body):
     response = say(anonymous, body)
     assert response.status_code == 403 and "Nothing was changed" in response.json()["error"]
@@ -292,8 +326,13 @@ def test_what_is_no_offer_asks_nobody(anonymous, agent, body):
 def test_tries_are_limited_for_the_whole_box(anonymous, agent):
     agent.error = Refused(Reason("pairing-not-open", "No."))
     statuses = [
-        anonymous.post("/backups/pair/", json.dumps(offer()), content_type="application/json", headers={"X-Real-IP": f"192.168.1.{number}"}).status_code
+        anonymous.post(
+            "/backups/pair/",
+            json.dumps(offer()),
+            content_type="application/json",
+            headers={"X-Real-IP": f"192.168.1.{number}"},
+        ).status_code
         for number in range(32)
-    ]  # fmt: skip
+    ]
     assert statuses == [404] * 30 + [429] * 2
     assert len(agent.asked) == 30

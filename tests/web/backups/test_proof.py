@@ -76,7 +76,14 @@ def set_up(task: BackupTask, **changes: Any) -> datetime:
     at = timezone.now() - timedelta(hours=1)
     SnapshotRow.objects.all().delete()
     one = photos(task, **changes)
-    box(one, replace(copy_of(one, "safe/backups/photos", COPY), encryption=one.encryption, encryption_root="safe/backups/photos" if one.encryption != "off" else ""))  # fmt: skip
+    box(
+        one,
+        replace(
+            copy_of(one, "safe/backups/photos", COPY),
+            encryption=one.encryption,
+            encryption_root="safe/backups/photos" if one.encryption != "off" else "",
+        ),
+    )
     copied("safe/backups/photos", COPY, at)
     return at
 
@@ -89,8 +96,11 @@ def levels() -> dict[str, proof.Level]:
 def test_new_copy_has_arrived_and_nothing_else_is_claimed(web, good):  # noqa: F811
     found = levels()
     assert {name: level.state for name, level in found.items()} == {
-        "Arrived": "healthy", "Scrubbed": "unknown", "Compared with the originals": "unknown", "Restored as a test": "unknown",
-    }  # fmt: skip
+        "Arrived": "healthy",
+        "Scrubbed": "unknown",
+        "Compared with the originals": "unknown",
+        "Restored as a test": "unknown",
+    }
     assert "Nobody has tried yet whether the whole folder comes back." in text(web)
 
 
@@ -142,7 +152,11 @@ def test_encrypted_backup_is_compared_where_the_key_is_stored_and_otherwise_says
     sealed(stored=stored)
     BackupRecord.objects.update(compared=None)
     datasets = store.facts().datasets
-    rows.put(datasets=[replace(one, key_status="unavailable") if one.name == "safe/backups/photos" else one for one in datasets])  # fmt: skip
+    rows.put(
+        datasets=[
+            replace(one, key_status="unavailable") if one.name == "safe/backups/photos" else one for one in datasets
+        ]
+    )
     job = backups.start_due_backups()
     assert [job.kind if job else ""] == (["verify-backup"] if stored else [""])
     if not stored:
@@ -154,7 +168,9 @@ def test_encrypted_backup_is_compared_where_the_key_is_stored_and_otherwise_says
 def test_line_sums_up_what_was_checked(web, good):  # noqa: F811
     compared_lately()
     record = BackupRecord.objects.get()
-    record.proof = msgspec.to_builtins(proof.Proof(drilled=timezone.now() - timedelta(days=20), seconds=720, moved=10**9, files=412))  # fmt: skip
+    record.proof = msgspec.to_builtins(
+        proof.Proof(drilled=timezone.now() - timedelta(days=20), seconds=720, moved=10**9, files=412)
+    )
     record.save()
     backups.start_due_backups()
     said = " ".join(text(web).split())
@@ -275,7 +291,10 @@ def test_review_says_where_to_and_that_nothing_stays(web, good):  # noqa: F811
 def crowded(tank: int, safe: int) -> None:
     """Pools with that much free, of 10 GB each; the copy has 3 GB."""
     one = photos(MONTHLY)
-    tops = [dataset(name, guid=guid, available=free, used=10**10 - free) for name, guid, free in (("tank", 1, tank), ("safe", 2, safe))]  # fmt: skip
+    tops = [
+        dataset(name, guid=guid, available=free, used=10**10 - free)
+        for name, guid, free in (("tank", 1, tank), ("safe", 2, safe))
+    ]
     copy = replace(copy_of(one, "safe/backups/photos", COPY), referenced=3 * 10**9)
     pools = [rows.pool_of("tank", 1000, disk(1)), rows.pool_of("safe", SAFE, disk(3))]
     box(one)
@@ -304,7 +323,11 @@ def test_no_room_anywhere_is_refused_with_both_numbers_and_said_on_the_page(web)
 def left_over() -> None:
     noted = {user_properties.DRILL: Property("0123abcd", "local")}
     one = photos(TASK)
-    box(one, copy_of(one, "safe/backups/photos", COPY), dataset("tank/drill-0123abcd", guid=70, copy_of='{"guid":0,"raw":false}', properties=noted))  # fmt: skip
+    box(
+        one,
+        copy_of(one, "safe/backups/photos", COPY),
+        dataset("tank/drill-0123abcd", guid=70, copy_of='{"guid":0,"raw":false}', properties=noted),
+    )
     copied("safe/backups/photos", COPY, timezone.now() - timedelta(hours=1))
 
 
@@ -313,7 +336,9 @@ def test_what_an_interrupted_test_left_is_removed_before_anything_else_and_not_w
     job = backups.start_due_backups()
     assert job and job.kind == "remove-drill" and job.subject == "tank/drill-0123abcd"
     job.delete()
-    running = rows.job(kind="drill-backup", subject="tank/photos", state=Job.State.RUNNING, operation='{"key":"0123abcd"}')  # fmt: skip
+    running = rows.job(
+        kind="drill-backup", subject="tank/photos", state=Job.State.RUNNING, operation='{"key":"0123abcd"}'
+    )
     assert backups.start_due_backups() is None
     Job.objects.filter(pk=running.pk).update(state=Job.State.FAILED)
     again = backups.start_due_backups()
@@ -392,7 +417,11 @@ def test_key_of_a_folder_that_came_later_counts_as_untried_until_it_was_tried(st
     assert backups.start_due_backups() is None
     assert (only().word, levels()["Key opens it"].word) == ("good", "yes")
     later = dataset("tank/photos/diary", guid=7, encryption="aes-256-gcm", encryption_root="tank/photos/diary")
-    copy = replace(copy_of(later, "safe/backups/photos/diary", 57), encryption="aes-256-gcm", encryption_root="safe/backups/photos/diary")  # fmt: skip
+    copy = replace(
+        copy_of(later, "safe/backups/photos/diary", 57),
+        encryption="aes-256-gcm",
+        encryption_root="safe/backups/photos/diary",
+    )
     rows.put(datasets=[*store.facts().datasets, later, copy])
     copied("safe/backups/photos/diary", 57, timezone.now(), 9)
     assert (only().state, only().word) == ("attention", "good, key not tried")
@@ -407,16 +436,22 @@ def key_was_tried() -> None:
     sealed(stored=False)
     job = rows.job(kind="check-backup-keys", subject="tank/photos", operation='{"key":"0123abcd"}')
     ended(job, check_keys.PREFIX, KeyCheck(1, 1))
-    Job.objects.filter(pk=job.pk).update(created=timezone.now() - timedelta(days=2), finished=timezone.now() - timedelta(days=2))  # fmt: skip
+    Job.objects.filter(pk=job.pk).update(
+        created=timezone.now() - timedelta(days=2), finished=timezone.now() - timedelta(days=2)
+    )
     backups.start_due_backups()
     assert only().word == "good"
 
 
 @pytest.mark.parametrize(
     ("what", "changes"),
-    [("tank/photos", {"encryption_root": "tank"}), ("safe/backups/photos", {"guid": 99}), ("safe/backups/photos", {"key_format": "hex"})],
+    [
+        ("tank/photos", {"encryption_root": "tank"}),
+        ("safe/backups/photos", {"guid": 99}),
+        ("safe/backups/photos", {"key_format": "hex"}),
+    ],
     ids=["the key of the folder above", "a new copy", "a key file"],
-)  # fmt: skip
+)
 def test_another_key_counts_as_untried_though_as_many_copies_are_encrypted(what, changes):
     key_was_tried()
     rows.put(datasets=[replace(one, **changes) if one.name == what else one for one in store.facts().datasets])
@@ -446,7 +481,14 @@ def test_changed_key_counts_as_untried_from_the_first_copy_that_has_it():
 
 def test_folder_that_is_gone_leaves_no_key_to_try():
     key_was_tried()
-    BackupRecord.objects.update(proof={**BackupRecord.objects.get().proof, "of": 2, "opened": 2, "tried": {**BackupRecord.objects.get().proof["tried"], "57": "7 passphrase"}})  # fmt: skip
+    BackupRecord.objects.update(
+        proof={
+            **BackupRecord.objects.get().proof,
+            "of": 2,
+            "opened": 2,
+            "tried": {**BackupRecord.objects.get().proof["tried"], "57": "7 passphrase"},
+        }
+    )
     assert only().word == "good"
 
 
@@ -466,7 +508,10 @@ def test_lists_of_what_could_not_be_checked_say_how_many_more_there_are(web):
     )
     backups.start_due_backups()
     found = levels()
-    assert "Not compared: tank/photos/s0, tank/photos/s1, tank/photos/s2, tank/photos/s3, tank/photos/s4 and 3 more." in found["Compared with the originals"].text  # fmt: skip
+    assert (
+        "Not compared: tank/photos/s0, tank/photos/s1, tank/photos/s2, tank/photos/s3, tank/photos/s4 and 3 more."
+        in found["Compared with the originals"].text
+    )
     assert "tank/photos/s4 and 4 more." in found["Key opens it"].text
     assert "tank/photos/s4 and 2 more. Compared with the copy alone: " in found["Restored as a test"].text
     assert "tank/photos/s4 and 1 more." in found["Restored as a test"].text
@@ -494,7 +539,7 @@ def test_phrase_that_was_mistyped_changes_nothing_that_is_known():
     assert only().proof.keys is None and list(backups.backup_faults(timezone.now())) == []
 
 
-# --- half received ------------------------------------------------------------------------------------------------------
+# --- half received ----------------------------------------------------------------------------------------------------
 def interrupted() -> None:
     one = photos(TASK)
     token = {"receive_resume_token": Property("1-abc", "none")}

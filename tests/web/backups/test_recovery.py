@@ -34,8 +34,10 @@ def box(*marks: BoxMark) -> None:
     rows.put(
         pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
         datasets=[dataset("tank", guid=1, properties=noted), dataset("tank/photos", guid=5)],
-        disks=[], accounts=[], shares=[],
-    )  # fmt: skip
+        disks=[],
+        accounts=[],
+        shares=[],
+    )
 
 
 @pytest.fixture
@@ -89,9 +91,12 @@ def test_page_says_that_nobody_knows_while_the_agent_does_not_answer(web, monkey
 def test_folder_whose_key_this_box_does_not_store_is_named(web, asked):
     sealed = {"encryption": "aes-256-gcm", "key_status": "available"}
     rows.put(
-        pools=[], disks=[], accounts=[], shares=[],
+        pools=[],
+        disks=[],
+        accounts=[],
+        shares=[],
         datasets=[dataset("tank"), dataset("tank/vault", encryption_root="tank/vault", **sealed)],
-    )  # fmt: skip
+    )
     assert "tank/vault" in text_of(web.get("/backups/recovery/"))
 
 
@@ -164,8 +169,10 @@ def old_box(monkeypatch: pytest.MonkeyPatch) -> None:
     rows.put(
         pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
         datasets=[dataset("tank", guid=1, properties=noted), dataset("tank/photos", guid=5), music],
-        disks=[], accounts=[], shares=[],
-    )  # fmt: skip
+        disks=[],
+        accounts=[],
+        shares=[],
+    )
     monkeypatch.setattr(recovery_key, "read_state", lambda: RecoveryState())
     monkeypatch.setattr(agent_client, "send_request", lambda request, **_options: {"facts": RECORD})
 
@@ -217,8 +224,10 @@ def test_restored_folder_is_shared_as_the_record_says_and_no_other(web, old_box)
             dataset("tank/gone", guid=9),
             shared("tank/sub/music", guid=10, share='{"smb":{"name":"other","write":["anna"]}}'),
         ],
-        disks=[], accounts=["anna"], shares=[],
-    )  # fmt: skip
+        disks=[],
+        accounts=["anna"],
+        shares=[],
+    )
     page = web.get(BOX)
     assert "Share tank/music as before" in text_of(page)
     assert text_of(page).count("as before") == 1  # what is shared already is another folder, and a bad setting is none

@@ -34,8 +34,18 @@ PHOTOS = 5
 TASK = BackupTask(key="0123abcd", pool=0, remote=REMOTE.id, path="photos")
 PAGE = f"/backups/computers/{REMOTE.id}/"
 BACKUP = f"/backups/of/{PHOTOS}/0123abcd/"
-ANSWERS = {"pool": f"computer-{REMOTE.id}", "name": "photos", "below": "on", "every": "daily", "hour": 2, "hourly": 24, "daily": 14,
-           "weekly": 8, "monthly": 12, "days": 2}  # fmt: skip
+ANSWERS = {
+    "pool": f"computer-{REMOTE.id}",
+    "name": "photos",
+    "below": "on",
+    "every": "daily",
+    "hour": 2,
+    "hourly": 24,
+    "daily": 14,
+    "weekly": 8,
+    "monthly": 12,
+    "days": 2,
+}
 
 
 def box(*found: BackupTask, remote: Remote | None = REMOTE) -> None:
@@ -43,8 +53,10 @@ def box(*found: BackupTask, remote: Remote | None = REMOTE) -> None:
     rows.put(
         pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
         datasets=[dataset("tank", guid=1), photos if found else replace(photos, backup="", backup_source="none")],
-        disks=[], accounts=[], shares=[],
-    )  # fmt: skip
+        disks=[],
+        accounts=[],
+        shares=[],
+    )
     rows.put_remotes(*([remote] if remote else ()))
     for task in found:
         BackupRecord.objects.get_or_create(
@@ -60,7 +72,9 @@ def only() -> status.BackupStatus:
 
 def ended_run(at: datetime, *left: int, state: str = Job.State.DONE) -> Job:
     """A run to the computer that has ended."""
-    operation = SendBackup(dataset="tank/photos", key="0123abcd", remote=REMOTE.id, moment=snapshot_names.format_moment(at))  # fmt: skip
+    operation = SendBackup(
+        dataset="tank/photos", key="0123abcd", remote=REMOTE.id, moment=snapshot_names.format_moment(at)
+    )
     mark = run_mark.mark_of(operation.moment, at, left)
     assert mark
     made = rows.planned(operation)
@@ -143,7 +157,9 @@ def test_unknown_computer_has_no_page(web):
 
 def test_computer_is_added_by_its_form(web):
     box(remote=None)
-    response = web.post("/backups/computers/new/", {"host": "nas.lan", "port": 22, "user": "backup", "root": "tank/attic"})  # fmt: skip
+    response = web.post(
+        "/backups/computers/new/", {"host": "nas.lan", "port": 22, "user": "backup", "root": "tank/attic"}
+    )
     assert response.status_code == 302
     made = operation_of(AddRemote)
     assert (made.host, made.port, made.user, made.root) == ("nas.lan", 22, "backup", "tank/attic")
@@ -270,7 +286,9 @@ def test_run_that_hangs_on_a_stopped_pool_keeps_only_its_own_computer(there):
     box(TASK)
     stopped = replace(rows.pool_of("gone", 3000, disk(5)), state="SUSPENDED")
     rows.put(pools=[*(one.fact for one in PoolRow.objects.all()), stopped])
-    hangs = SendBackup(dataset="gone/films", key="feed5678", remote=there, moment=snapshot_names.format_moment(timezone.now()))  # fmt: skip
+    hangs = SendBackup(
+        dataset="gone/films", key="feed5678", remote=there, moment=snapshot_names.format_moment(timezone.now())
+    )
     Job.objects.create(
         kind="send-backup", subject="gone/films", operation=as_json(hangs), backup=hangs.key, state=Job.State.RUNNING
     )

@@ -141,7 +141,8 @@ def brought(review: HttpResponse) -> dict[str, str]:
 
 
 def test_newest_moment_is_that_of_the_folder_below_that_was_copied_last(web):
-    """A backup sends nothing of a folder in which nothing has changed, so the top may have no copy of the newest moments."""
+    """A backup sends nothing of a folder in which nothing has changed, so the top may have no
+    copy of the newest moments."""
     box(photos(TASK), copy_of(photos(), ROOT, COPY), trip())
     copied(ROOT, COPY, OLD, 1)
     copied(TRIP, 56, OLD, 2)

@@ -14,8 +14,11 @@ from web import agent
 URL = f"{PAGE}copies/photos/restore/"
 PART = {"name": "photos", "guid": 55, "snapshot": 101, "short": "larder-backup-x", "original": 5, "size": 10**9}
 TREE: dict[str, Any] = {
-    "original": 5, "folders": 2, "parts": [PART], "moments": [{"short": "larder-backup-x", "created": 1764000000}],
-}  # fmt: skip
+    "original": 5,
+    "folders": 2,
+    "parts": [PART],
+    "moments": [{"short": "larder-backup-x", "created": 1764000000}],
+}
 COPIES = [{"name": "photos", "original": 5, "short": "larder-backup-2026.11.22-02.00.00", "snapshots": 3}]
 
 
@@ -61,7 +64,10 @@ def test_name_beside_the_original_is_proposed_and_reviewed(web, asked):
     assert {"verb": "read-remote-copy", "remote": "0badcafe", "copy": "photos", "moment": "larder-backup-x"} in asked
 
 
-@pytest.mark.parametrize("changes", [{"name": "photos"}, {"name": "../etc"}, {"snapshot": "larder-backup-y"}, {"snapshot": "x y"}, {"rate": "0"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [{"name": "photos"}, {"name": "../etc"}, {"snapshot": "larder-backup-y"}, {"snapshot": "x y"}, {"rate": "0"}],
+)
 def test_name_that_is_taken_or_a_moment_that_is_none_is_refused_in_the_form(web, asked, changes):
     assert web.post(URL, answers(**changes)).status_code == 400
 

@@ -1,4 +1,5 @@
-"""The settings of Larder's database in records: what is read of it, what a record would change, and bringing it back."""
+"""The settings of Larder's database in records: what is read of it, what a record would
+change, and bringing it back."""
 
 from __future__ import annotations
 
@@ -79,8 +80,10 @@ def put_pool(*marks: BoxMark) -> None:
     rows.put(
         pools=[rows.pool_of("tank", GUID, disk(1), disk(2))],
         datasets=[dataset("tank", guid=1, properties=noted)],
-        disks=[disk(1), disk(2)], accounts=[], shares=[],
-    )  # fmt: skip
+        disks=[disk(1), disk(2)],
+        accounts=[],
+        shares=[],
+    )
     for name in ("pools", "datasets"):
         store.checked(name, changed=True)
 
@@ -89,8 +92,17 @@ def make_settings() -> None:
     """Something in every table that is kept."""
     BoxChoices(pk=1, language="nl").save()
     now = timezone.now().replace(microsecond=0)
-    MailSettings(pk=1, host="mail.example.org", user="box", sender="box@example.org", critical="anna@example.org",
-                 notice="ben@example.org", quiet_from=22, quiet_to=7, webhook=f"https://ntfy.sh/{CANARY}").save()  # fmt: skip
+    MailSettings(
+        pk=1,
+        host="mail.example.org",
+        user="box",
+        sender="box@example.org",
+        critical="anna@example.org",
+        notice="ben@example.org",
+        quiet_from=22,
+        quiet_to=7,
+        webhook=f"https://ntfy.sh/{CANARY}",
+    ).save()
     KindSeverity.objects.create(kind="service.pages", severity="notice")
     Accepted.objects.create(disk="ata-1", count="reallocated", value=8, by="admin")
     DiskCare.objects.create(disk="ata-1", since=now, tested=False, sleep=20)
@@ -98,13 +110,35 @@ def make_settings() -> None:
     SelfTestPlan(pk=1, short="month", long="quarter", first=3, last=4).save()
     CareSchedule.objects.create(pool_key=str(GUID), kind="scrub", every="week", first=2, last=5)
     DiskPrice(pk=1, per_tb=Decimal("19.90"), currency="EUR").save()
-    GrowthPlan.objects.create(pool_guid=str(GUID), pool="tank", size=8 * 10**12, targets=[["7", "bay 1"], ["8", "bay 2"]], replaced=[["7", "9", "bay 3", AT]], moved=now, begun=now, begun_by="admin")  # fmt: skip
+    GrowthPlan.objects.create(
+        pool_guid=str(GUID),
+        pool="tank",
+        size=8 * 10**12,
+        targets=[["7", "bay 1"], ["8", "bay 2"]],
+        replaced=[["7", "9", "bay 3", AT]],
+        moved=now,
+        begun=now,
+        begun_by="admin",
+    )
     BayRow.objects.create(port="pci-1-ata-1", position=2, label="top")
     Preferences.objects.create(user=get_user_model().objects.get(), units="TiB", language="nl")
     MadeSnapshot.objects.create(dataset_key="5", guid="6", grains="daily,hourly", until=now)
 
 
-KEPT_MODELS = (BoxChoices, MailSettings, KindSeverity, Accepted, DiskCare, SelfTestPlan, CareSchedule, DiskPrice, GrowthPlan, BayRow, Preferences, MadeSnapshot)  # fmt: skip
+KEPT_MODELS = (
+    BoxChoices,
+    MailSettings,
+    KindSeverity,
+    Accepted,
+    DiskCare,
+    SelfTestPlan,
+    CareSchedule,
+    DiskPrice,
+    GrowthPlan,
+    BayRow,
+    Preferences,
+    MadeSnapshot,
+)
 
 
 def lose_settings() -> None:
@@ -147,7 +181,7 @@ def agent(monkeypatch) -> Agent:
     return found
 
 
-# --- reading ------------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 def test_settings_are_read_in_every_group_and_have_no_secret(web):
     make_settings()
     smtp_password.store_password(CANARY)
@@ -181,7 +215,7 @@ def test_database_is_told_from_one_that_takes_its_place(db):
     assert current.database_made() == current.database_made()
 
 
-# --- bringing back ------------------------------------------------------------------------------------------------------
+# --- bringing back ----------------------------------------------------------------------------------------------------
 def lost(agent: Agent) -> None:
     """The settings of this box were lost; its record has those of the former database."""
     make_settings()
@@ -255,7 +289,10 @@ def test_setting_that_is_replaced_is_shown_and_not_ticked(web, agent):
     smtp_password.store_password(CANARY)
     page = web.get(OWN_PAGE)
     text = text_of(page)
-    assert "Here now: Critical alerts to carla@example.org, warnings to nobody, notices to nobody; through new.example.org" in text  # fmt: skip
+    assert (
+        "Here now: Critical alerts to carla@example.org, warnings to nobody, notices to nobody; through new.example.org"
+        in text
+    )
     assert "notifications" not in page.context["chosen"] and "care" in page.context["chosen"]
     web.post(OWN_PAGE, {"group": ["notifications"], "shown": shown(page)})
     assert MailSettings.objects.get().host == "mail.example.org"
@@ -292,7 +329,7 @@ def test_existing_record_of_a_snapshot_and_plan_stay_as_they_are(web, agent):
     assert web.get(OWN_PAGE).context["offer"].group("snapshots") is None
 
 
-# --- another box ----------------------------------------------------------------------------------------------------------
+# --- another box ------------------------------------------------------------------------------------------------------
 def old_box(agent: Agent) -> None:
     make_settings()
     agent.record(made=5)
@@ -339,7 +376,11 @@ def test_everything_that_a_record_changes_in_mail_is_shown(web, agent, monkeypat
     monkeypatch.setattr(mail_form, "reasons_against_certificate", lambda _text: ())
     old_box(agent)
     first = agent.recorded["groups"]["notifications"][0]
-    MailSettings(pk=1, **{name: first[name] for name in current.MAIL_FIELDS}, **{name: "\n".join(first[name]) for name in current.RECIPIENTS}).save()  # fmt: skip
+    MailSettings(
+        pk=1,
+        **{name: first[name] for name in current.MAIL_FIELDS},
+        **{name: "\n".join(first[name]) for name in current.RECIPIENTS},
+    ).save()
     smtp_password.store_password(CANARY)
     first.update(made_up)
     page = web.get(OTHER_PAGE)
@@ -355,7 +396,7 @@ def test_choices_of_one_administrator_are_those_of_the_other(web, agent):
     assert Preferences.objects.get().language == "nl"
 
 
-# --- hostile ----------------------------------------------------------------------------------------------------------------
+# --- hostile ----------------------------------------------------------------------------------------------------------
 def test_bad_entries_are_named_and_the_rest_can_be_brought_back(web, agent):
     old_box(agent)
     groups = agent.recorded["groups"]
@@ -388,7 +429,7 @@ def test_record_that_is_not_there_is_not_found(web, agent):
     assert web.get(f"/backups/recovery/1/{OTHER}/settings/").status_code == 404
 
 
-# --- writing ----------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 def test_record_is_written_from_the_page_with_the_settings_of_that_moment(web, agent):
     put_pool()
     page = web.get(f"/backups/recovery/{GUID}/write/")

@@ -43,9 +43,16 @@ def figures(**changes: Any) -> dict[str, Any]:
 
 def made(**changes: Any) -> ClientRunRow:
     fields = {
-        "dataset": "tank/photos", "dataset_key": "6683942667665662560", "pool": "tank", "protocol": "smb", "share": "photos",
-        "size": 4 * GIB, "runs": 3, "code_hash": "0" * 64, "created_by": "admin",
-    }  # fmt: skip
+        "dataset": "tank/photos",
+        "dataset_key": "6683942667665662560",
+        "pool": "tank",
+        "protocol": "smb",
+        "share": "photos",
+        "size": 4 * GIB,
+        "runs": 3,
+        "code_hash": "0" * 64,
+        "created_by": "admin",
+    }
     return ClientRunRow.objects.create(**{**fields, **changes})
 
 
@@ -57,5 +64,13 @@ def tried(**changes: Any) -> ClientRunRow:
 
 def finished(**changes: Any) -> ClientRunRow:
     now, told = timezone.now(), msgspec.json.encode(figures()).decode()
-    fields = {"pk": CLIENT_RUN, "state": "done", "told": told, "address": "192.168.1.20", "begun": now, "finished": now, "cached": True}  # fmt: skip
+    fields = {
+        "pk": CLIENT_RUN,
+        "state": "done",
+        "told": told,
+        "address": "192.168.1.20",
+        "begun": now,
+        "finished": now,
+        "cached": True,
+    }
     return made(**{**fields, **changes})

@@ -30,7 +30,7 @@ def spec(**changes: Any) -> Sweep:
         "ashifts": [9, 12],
         "repeats": 2,
     }
-    return msgspec.convert({**made, **changes}, Sweep)  # fmt: skip
+    return msgspec.convert({**made, **changes}, Sweep)
 
 
 def made(of: Sweep | None = None, **changes: Any) -> SweepRow:

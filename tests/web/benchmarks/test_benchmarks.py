@@ -45,10 +45,24 @@ def empty(calm):
 
 def answers(**changes: object) -> str:
     made = {
-        "answered": 1, "title": "Sectors in May", "disks": [path_of(1), path_of(2), path_of(3)], "layouts": ["raidz1"], "ashifts": [9, 12],
-        "workloads": ["seq-write"], "partitions": ["whole"], "recordsizes": [131072], "compressions": ["off"], "dedups": ["False"],
-        "syncs": ["standard"], "compressible": 0, "size": "8 GiB", "repeats": 3, "seconds": 30, "warmups": 0, "writers": 1,
-    }  # fmt: skip
+        "answered": 1,
+        "title": "Sectors in May",
+        "disks": [path_of(1), path_of(2), path_of(3)],
+        "layouts": ["raidz1"],
+        "ashifts": [9, 12],
+        "workloads": ["seq-write"],
+        "partitions": ["whole"],
+        "recordsizes": [131072],
+        "compressions": ["off"],
+        "dedups": ["False"],
+        "syncs": ["standard"],
+        "compressible": 0,
+        "size": "8 GiB",
+        "repeats": 3,
+        "seconds": 30,
+        "warmups": 0,
+        "writers": 1,
+    }
     return urlencode({**made, **changes}, doseq=True)
 
 
@@ -129,10 +143,20 @@ def test_disk_in_use_is_not_offered_and_refused_if_sent(web, empty):
         ({"layouts": ["raidz3"]}, "layouts", "disks-too-few-for-layouts"),
         ({"repeats": 99}, "repeats", "max_value"),
         ({"log": path_of(1)}, "__all__", "disk-twice"),
-        ({"recordsizes": [16384, 65536, 131072, 524288, 1048576, 4194304], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12, 13], "dedups": ["False", "True"], "syncs": ["standard", "always"]}, "workloads", "cases-too-many"),
+        (
+            {
+                "recordsizes": [16384, 65536, 131072, 524288, 1048576, 4194304],
+                "compressions": ["off", "lz4", "zstd"],
+                "ashifts": [9, 12, 13],
+                "dedups": ["False", "True"],
+                "syncs": ["standard", "always"],
+            },
+            "workloads",
+            "cases-too-many",
+        ),
         ({"workloads": ["disk-start"]}, "workloads", "invalid_choice"),
     ],
-)  # fmt: skip
+)
 def test_answer_that_cannot_be_tested_is_marked_at_its_field(web, empty, changes, field, code):
     response = web.get(f"/benchmarks/new/ashift/?{answers(**changes)}")
     assert response.status_code == 400
@@ -146,17 +170,28 @@ def kept() -> dict[str, object]:
     """A pool with folders of which only one can be a sample. Returns form data with that one."""
     photos = dataset("attic/photos")
     others = [
-        dataset("attic/diary", encryption="aes-256-gcm", key_status="available"), dataset("attic/away", mounted=False),
-        dataset("attic/disk", kind="volume"), dataset("attic/system", mountpoint="/var/log"),
-    ]  # fmt: skip
+        dataset("attic/diary", encryption="aes-256-gcm", key_status="available"),
+        dataset("attic/away", mounted=False),
+        dataset("attic/disk", kind="volume"),
+        dataset("attic/system", mountpoint="/var/log"),
+    ]
     rows.put(pools=[rows.pool_of("attic", 900, disk(5), disk(6))], datasets=[photos, *others])
-    return {"sample": str(photos.guid), "compressions": ["off", "zstd"], "dedups": ["False", "True"], "workloads": ["seq-write", "seq-read"], "compressible": 33}  # fmt: skip
+    return {
+        "sample": str(photos.guid),
+        "compressions": ["off", "zstd"],
+        "dedups": ["False", "True"],
+        "workloads": ["seq-write", "seq-read"],
+        "compressible": 33,
+    }
 
 
 def test_only_safe_folders_are_offered_as_a_sample(web, empty):
     kept()
     form = web.get("/benchmarks/new/compression/").context["form"]
-    assert [words for _guid, words in form.fields["sample"].choices] == ["generated, as stated below", "files of attic/photos"]  # fmt: skip
+    assert [words for _guid, words in form.fields["sample"].choices] == [
+        "generated, as stated below",
+        "files of attic/photos",
+    ]
     assert "sample" not in web.get("/benchmarks/new/ashift/").context["form"].fields
 
 
@@ -288,11 +323,21 @@ def test_page_shows_the_progress_of_a_sweep(web, empty):
 @pytest.mark.parametrize(
     ("what", "before", "now"),
     [
-        ("pause", "running", "pausing"), ("resume", "paused", "running"), ("resume", "pausing", "running"), ("cancel", "running", "cancelling"),
-        ("pause-now", "running", "pausing"), ("pause-now", "pausing", "pausing"), ("pause-now", "paused", "paused"), ("pause", "queued", "queued"),
-        ("cancel", "paused", "cancelling"), ("cancel", "queued", "cancelled"), ("pause", "done", "done"), ("resume", "cancelled", "cancelled"), ("cancel", "done", "done"),
+        ("pause", "running", "pausing"),
+        ("resume", "paused", "running"),
+        ("resume", "pausing", "running"),
+        ("cancel", "running", "cancelling"),
+        ("pause-now", "running", "pausing"),
+        ("pause-now", "pausing", "pausing"),
+        ("pause-now", "paused", "paused"),
+        ("pause", "queued", "queued"),
+        ("cancel", "paused", "cancelling"),
+        ("cancel", "queued", "cancelled"),
+        ("pause", "done", "done"),
+        ("resume", "cancelled", "cancelled"),
+        ("cancel", "done", "done"),
     ],
-)  # fmt: skip
+)
 def test_sweep_can_be_paused_resumed_and_cancelled(web, empty, what, before, now):
     row = sweeps_made.made(state=before)
     for _ in range(2):
@@ -495,7 +540,13 @@ def test_queries_do_not_grow_with_the_number_of_cases(web, empty):
     web.get("/benchmarks/")  # fill the caches
     small = cost(sweeps_made.finished())
     SweepRow.objects.all().delete()
-    axes = {"recordsizes": [2**power for power in range(12, 17)], "compressions": ["off", "lz4", "zstd"], "ashifts": [9, 12], "syncs": ["standard", "always"], "workloads": ["seq-write", "seq-read"]}  # fmt: skip
+    axes = {
+        "recordsizes": [2**power for power in range(12, 17)],
+        "compressions": ["off", "lz4", "zstd"],
+        "ashifts": [9, 12],
+        "syncs": ["standard", "always"],
+        "workloads": ["seq-write", "seq-read"],
+    }
     large = sweeps_made.finished(sweeps_made.spec(**axes))
     assert large.cases.count() == 120
     assert cost(large) == small

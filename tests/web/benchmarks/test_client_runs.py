@@ -38,7 +38,16 @@ def ask(client, what: str, **message: Any):
 
 
 def new_run(**more: Any) -> tuple[ClientRunRow, str]:
-    fields = {"dataset": "tank/photos", "dataset_key": "1", "pool": "tank", "protocol": "smb", "share": "photos", "size": GIB, "runs": 2, "created_by": "admin"}  # fmt: skip
+    fields = {
+        "dataset": "tank/photos",
+        "dataset_key": "1",
+        "pool": "tank",
+        "protocol": "smb",
+        "share": "photos",
+        "size": GIB,
+        "runs": 2,
+        "created_by": "admin",
+    }
     return make_run(**{**fields, **more})
 
 
@@ -73,7 +82,11 @@ def test_form_offers_what_is_shared_and_the_page_shows_the_code_once(web, shared
 
 
 def test_folders_are_offered_in_the_order_of_their_names(web, box):
-    store.replace(DatasetRow, [dataset("tank"), *(dataset(f"tank/{name}", guid=n) for n, name in enumerate("abc", 50))], lambda one: str(one.guid))  # fmt: skip
+    store.replace(
+        DatasetRow,
+        [dataset("tank"), *(dataset(f"tank/{name}", guid=n) for n, name in enumerate("abc", 50))],
+        lambda one: str(one.guid),
+    )
     shares = [Share(protocol, f"{protocol} {name}", f"/tank/{name}") for protocol in ("nfs", "smb") for name in "abc"]
     store.replace(ShareRow, shares[::-1], lambda share: share.key)
     offered = [str(label) for _key, label in web.get(FORM).context["form"].fields["share"].choices]
@@ -92,8 +105,14 @@ def test_folder_over_afp_is_measured_where_a_mac_has_connected_it(web, box):
 
 @pytest.mark.parametrize(
     ("changed", "word"),
-    [({"size": "1 MiB"}, "from 16 MiB"), ({"size": "much"}, "like 1 GiB"), ({"size": "64 GiB", "runs": 5}, "half of that"), ({"share": "smb-1"}, "valid choice"), ({"runs": 6}, "5")],
-)  # fmt: skip
+    [
+        ({"size": "1 MiB"}, "from 16 MiB"),
+        ({"size": "much"}, "like 1 GiB"),
+        ({"size": "64 GiB", "runs": 5}, "half of that"),
+        ({"share": "smb-1"}, "valid choice"),
+        ({"runs": 6}, "5"),
+    ],
+)
 def test_form_refuses_with_a_sentence(web, shared, changed, word):
     for row in DatasetRow.objects.all():
         row.facts = re.sub(r'"available":\d+', f'"available":{100 * GIB}', row.facts)
@@ -115,7 +134,12 @@ def test_code_works_once(anonymous, admin, calm):
     answer = ask(anonymous, "begin", code=code.lower())
     assert answer.status_code == 200
     told = answer.json()
-    assert {name: told[name] for name in ("protocol", "share", "size", "runs")} == {"protocol": "smb", "share": "photos", "size": GIB, "runs": 2}  # fmt: skip
+    assert {name: told[name] for name in ("protocol", "share", "size", "runs")} == {
+        "protocol": "smb",
+        "share": "photos",
+        "size": GIB,
+        "runs": 2,
+    }
     row.refresh_from_db()
     assert (row.state, row.address) == (State.RUNNING, "192.168.1.50")
     assert told["token"] not in row.token_hash
@@ -146,7 +170,9 @@ def test_codes_cannot_be_tried_without_end(anonymous, admin, calm):
     assert ask(anonymous, "begin", code=code).status_code == 200
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 5}', b'{"code": "A", "more": 1}', b"[" * 30000, b"x" * 40000])  # fmt: skip
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"code": 5}', b'{"code": "A", "more": 1}', b"[" * 30000, b"x" * 40000]
+)
 def test_messages_that_are_none_are_refused(anonymous, admin, calm, body):
     for what in ("begin", "wire", "setting", "finish"):
         answer = anonymous.post(f"/benchmarks/client/{what}/", body, content_type="application/json")
@@ -192,7 +218,16 @@ def test_figures_are_stored_once_and_shown_beside_the_parts(anonymous, web, begu
 
 
 def test_result_uses_the_newest_benchmark_of_pool_and_protocol(web, box):
-    slow = sweeps_made.spec(where="dataset", pool="tank", guid=1, disks=[], layouts=["stripe"], ashifts=[12], protocols=["", "smb"], workloads=["seq-write", "seq-read"])  # fmt: skip
+    slow = sweeps_made.spec(
+        where="dataset",
+        pool="tank",
+        guid=1,
+        disks=[],
+        layouts=["stripe"],
+        ashifts=[12],
+        protocols=["", "smb"],
+        workloads=["seq-write", "seq-read"],
+    )
     SweepRow.objects.all().delete()
     sweeps_made.finished(slow, rates=(100.0, 100.0))
     page = text_of(web.get(f"/benchmarks/client/{ClientRunRow.objects.get(state=State.DONE).pk}/"))
@@ -202,8 +237,19 @@ def test_result_uses_the_newest_benchmark_of_pool_and_protocol(web, box):
 
 def measure_in_the_box(rate: float, days: float = 0, **changes: Any) -> None:
     """A sweep of tank in the box, with and without SMB, that ended so many days from now."""
-    cases = {"where": "dataset", "pool": "tank", "guid": 1, "disks": [], "layouts": ["stripe"], "ashifts": [12], "protocols": ["", "smb"], "workloads": ["seq-write"]}  # fmt: skip
-    sweep = create.store_sweep(sweeps_made.spec(**{**cases, **changes}), title="Pool", preset="protocols", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
+    cases = {
+        "where": "dataset",
+        "pool": "tank",
+        "guid": 1,
+        "disks": [],
+        "layouts": ["stripe"],
+        "ashifts": [12],
+        "protocols": ["", "smb"],
+        "workloads": ["seq-write"],
+    }
+    sweep = create.store_sweep(
+        sweeps_made.spec(**{**cases, **changes}), title="Pool", preset="protocols", pk=str(uuid.uuid4()), user="admin"
+    )
     for case in sweep.cases.all():
         told = msgspec.json.encode(sweeps_made.run(1, rate * MIB)).decode()
         ResultRow.objects.create(case=case, number=1, told=told)
@@ -225,11 +271,16 @@ def no_sweeps(box) -> None:
 @pytest.mark.parametrize(
     "unusual",
     [
-        {"syncs": ["always"]}, {"recordsizes": [16 * KIB]}, {"compressions": ["zstd"]}, {"dedups": [True]}, {"writers": 8},
-        {"compressible": 50}, {"gentle": True},
+        {"syncs": ["always"]},
+        {"recordsizes": [16 * KIB]},
+        {"compressions": ["zstd"]},
+        {"dedups": [True]},
+        {"writers": 8},
+        {"compressible": 50},
+        {"gentle": True},
         {"volblocksizes": [16 * KIB], "protocols": [""]},
     ],
-)  # fmt: skip
+)
 def test_benchmark_with_unusual_settings_is_no_ceiling_of_a_share(no_sweeps, unusual):
     measure_in_the_box(30.0, **unusual)
     assert ceilings() == (0, 0)
@@ -250,7 +301,9 @@ def test_last_case_of_a_sweep_over_settings_is_no_ceiling(no_sweeps):
     measure_in_the_box(200.0)
     slow = CaseRow.objects.filter(spec__contains='"protocol":""').get()
     always = msgspec.structs.replace(slow.case, sync="always")
-    later = CaseRow.objects.create(sweep=slow.sweep, number=9, spec=msgspec.json.encode(always).decode(), state="done", finished=timezone.now())  # fmt: skip
+    later = CaseRow.objects.create(
+        sweep=slow.sweep, number=9, spec=msgspec.json.encode(always).decode(), state="done", finished=timezone.now()
+    )
     ResultRow.objects.create(case=later, number=1, told=msgspec.json.encode(sweeps_made.run(1, 30.0 * MIB)).decode())
     assert ceilings() == (200, 200)
 
@@ -291,10 +344,20 @@ def test_old_result_is_not_completed_by_a_new_benchmark(web, no_sweeps):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"write": [-1.0]}, {"write": [0]}, {"write": ["fast"]}, {"write": [1e13]}, {"write": [1.0] * 10}, {"busy_write": 1.1}, {"system": "x" * 101},
-        {"way": "a\nb"}, {"notes": ["x"] * 11}, {"notes": ["x" * 301]}, {"notes": ["\u202e"]}, {"more": 1},
+        {"write": [-1.0]},
+        {"write": [0]},
+        {"write": ["fast"]},
+        {"write": [1e13]},
+        {"write": [1.0] * 10},
+        {"busy_write": 1.1},
+        {"system": "x" * 101},
+        {"way": "a\nb"},
+        {"notes": ["x"] * 11},
+        {"notes": ["x" * 301]},
+        {"notes": ["\u202e"]},
+        {"more": 1},
     ],
-)  # fmt: skip
+)
 def test_hostile_figures_are_refused_and_the_run_goes_on(anonymous, begun, changes):
     row, token = begun
     assert ask(anonymous, "finish", token=token, figures=client_runs_made.figures(**changes)).status_code == 403

@@ -1,4 +1,5 @@
-"""A benchmark from another computer that tries a setting: the form, what the script may switch, the result, keeping it."""
+"""A benchmark from another computer that tries a setting: the form, what the script may
+switch, the result, keeping it."""
 
 from __future__ import annotations
 
@@ -37,8 +38,16 @@ class Agent:
         self.error: Exception | None = None
         self.settings: list[dict[str, Any]] = [
             {"tag": TAG, "value": FORMER, "tried": TRIED},
-            {"tag": "nfs-threads", "refusal": {"code": "setting-nfs-off", "template": "The NFS server does not run.", "arguments": {}, "field": ""}},
-        ]  # fmt: skip
+            {
+                "tag": "nfs-threads",
+                "refusal": {
+                    "code": "setting-nfs-off",
+                    "template": "The NFS server does not run.",
+                    "arguments": {},
+                    "field": "",
+                },
+            },
+        ]
 
     def last(self, request: dict[str, Any], *, silence: float) -> dict[str, Any]:
         self.asked.append(request)
@@ -71,7 +80,12 @@ def switched(anonymous, token: str, *states: bool) -> list[int]:
 
 
 KEPT_UNREADABLE = [
-    {"tag": tag, "value": "", "kept": kept, "refusal": {"code": "setting-port-unknown", "template": "No way.", "arguments": {}, "field": ""}}
+    {
+        "tag": tag,
+        "value": "",
+        "kept": kept,
+        "refusal": {"code": "setting-port-unknown", "template": "No way.", "arguments": {}, "field": ""},
+    }
     for tag, kept in (
         ("tcp-buffers", FORMER),
         ("ring-sizes", "eth0 rx 256 of 4096, tx 256 of 4096"),
@@ -81,7 +95,7 @@ KEPT_UNREADABLE = [
         ("smb-async", "1 1"),
         ("smb-socket", "TCP_NODELAY"),
     )
-]  # fmt: skip
+]
 
 
 def test_kept_setting_that_cannot_be_read_now_hides_nothing(web, shared, answering):  # noqa: F811
@@ -95,7 +109,13 @@ def test_kept_setting_that_cannot_be_read_now_hides_nothing(web, shared, answeri
 
 
 def test_code_page_warns_where_a_switch_cuts_the_connection(web, shared, answering):  # noqa: F811
-    answering.settings.append({"tag": "ring-sizes", "value": "eth0 rx 256 of 4096, tx 256 of 4096", "tried": "eth0 rx 4096 of 4096, tx 4096 of 4096"})  # fmt: skip
+    answering.settings.append(
+        {
+            "tag": "ring-sizes",
+            "value": "eth0 rx 256 of 4096, tx 256 of 4096",
+            "tried": "eth0 rx 4096 of 4096, tx 4096 of 4096",
+        }
+    )
     answer = web.post(FORM, {"share": shared, "size": "16 MiB", "runs": 3, "setting": "ring-sizes"})
     assert "Each switch can cut all connections of this box for some seconds." in text_of(answer)
 
@@ -114,7 +134,14 @@ def test_form_offers_what_can_be_tried_and_says_why_the_rest_cannot(web, shared,
     assert ClientRunRow.objects.get(state=State.WAITING).setting == TAG
 
 
-@pytest.mark.parametrize(("changed", "word"), [({"runs": 2}, "at least 3 runs"), ({"setting": "nfs-threads"}, "valid choice"), ({"setting": "x"}, "valid choice")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"runs": 2}, "at least 3 runs"),
+        ({"setting": "nfs-threads"}, "valid choice"),
+        ({"setting": "x"}, "valid choice"),
+    ],
+)
 def test_form_refuses_what_would_show_nothing(web, shared, answering, changed, word):  # noqa: F811
     answer = web.post(FORM, {"share": shared, "size": "16 MiB", "runs": 3, "setting": TAG, **changed})
     assert answer.status_code == 400
@@ -186,14 +213,23 @@ def test_computer_that_larger_frames_do_not_reach_is_told_so(anonymous, admin, c
     row, code = new_run(setting="mtu")
     token = ask(anonymous, "begin", code=code).json()["token"]
     ClientRunRow.objects.filter(pk=row.pk).update(address=address)
-    answering.error = Refused(Reason("frames-lost", "It cannot be tried here: frames of {mtu} bytes do not reach {names}.", mtu=9000, names="192.168.1.20"))  # fmt: skip
+    answering.error = Refused(
+        Reason(
+            "frames-lost",
+            "It cannot be tried here: frames of {mtu} bytes do not reach {names}.",
+            mtu=9000,
+            names="192.168.1.20",
+        )
+    )
     answer = ask(anonymous, "setting", token=token, on=True)
     assert answer.status_code == 409
     assert answer.json()["error"].startswith("It cannot be tried here: ")
     assert sentence in answer.json()["error"]
 
 
-@pytest.mark.parametrize("message", [{"figures": client_runs_made.figures()}, {"failed": "It was stopped on the other computer."}])  # fmt: skip
+@pytest.mark.parametrize(
+    "message", [{"figures": client_runs_made.figures()}, {"failed": "It was stopped on the other computer."}]
+)
 def test_setting_is_put_back_however_the_run_ends(anonymous, begun, answering, message):
     _row, token = begun
     switched(anonymous, token, False, True)
@@ -301,7 +337,11 @@ def test_run_goes_on_where_the_setting_could_not_be_put_back(anonymous, web, beg
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
-SLOWER, SAME, FASTER = [60.0 * MIB, 61.0 * MIB, 62.0 * MIB], [99.0 * MIB, 101.0 * MIB, 102.0 * MIB], [130.0 * MIB, 131.0 * MIB, 132.0 * MIB]  # fmt: skip
+SLOWER, SAME, FASTER = (
+    [60.0 * MIB, 61.0 * MIB, 62.0 * MIB],
+    [99.0 * MIB, 101.0 * MIB, 102.0 * MIB],
+    [130.0 * MIB, 131.0 * MIB, 132.0 * MIB],
+)
 
 
 def result_of(write: list[float], read: list[float]) -> ClientRunRow:

@@ -39,7 +39,13 @@ def test_another_value_is_reviewed_and_becomes_a_job(web, calm):
     assert "for 90 seconds" in page.text
     assert "--on-active=90s" in page.text
     assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302
-    assert json.loads(Job.objects.get().operation) == {"kind": "try-mtu", "port": "eth0", "mtu": 9000, "former": 1500, "accepted": []}  # fmt: skip
+    assert json.loads(Job.objects.get().operation) == {
+        "kind": "try-mtu",
+        "port": "eth0",
+        "mtu": 9000,
+        "former": 1500,
+        "accepted": [],
+    }
 
 
 UNREACHED = Unreached(port="eth0", mtu=9000, at=0.0, deaf=("192.168.1.21",), silent=("192.168.1.22",))
@@ -54,7 +60,9 @@ def test_review_says_who_is_asked_before_a_larger_value_stays(web, calm):
 def test_computers_that_cannot_follow_are_named_before_it_is_tried_all_the_same(web, calm):
     put_port(MtuStatus(1500, unreached=UNREACHED))
     assert "9000 was not kept: not all computers can follow" in text_of(web.get("/system/"))
-    assert "Frames of 9000 bytes did not reach 192.168.1.21. It is not known for 192.168.1.22: no ping" in text_of(web.get(PAGE))  # fmt: skip
+    assert "Frames of 9000 bytes did not reach 192.168.1.21. It is not known for 192.168.1.22: no ping" in text_of(
+        web.get(PAGE)
+    )
     page = Page(web.get(PAGE, {"mtu": "9000", "anyway": "on"}))
     assert "They may lose their connection until 1500 is back: 192.168.1.21, 192.168.1.22." in page.text
     assert web.post("/jobs/confirm/", page.form("/jobs/confirm/").data).status_code == 302

@@ -64,7 +64,9 @@ def test_zone_is_reviewed_with_both_times_and_becomes_a_job(web, calm):
     assert json.loads(Job.objects.get().operation) == {"kind": "set-time-zone", "zone": "Asia/Kolkata"}
 
 
-@pytest.mark.parametrize(("zone", "code"), [("", "required"), ("Europe/Atlantis", "invalid_choice"), ("../UTC", "invalid_choice")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("zone", "code"), [("", "required"), ("Europe/Atlantis", "invalid_choice"), ("../UTC", "invalid_choice")]
+)
 def test_zone_that_is_not_offered_is_refused_at_its_field(web, calm, zone, code):
     put_box()
     page = web.get(ZONE, {"zone": zone})
@@ -85,8 +87,14 @@ def test_host_name_is_reviewed_with_who_is_connected_and_becomes_a_job(web, calm
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("", "required"), ("attic", "host-name-same"), ("localhost", "host-name-reserved"), ("my nas", "host-name-invalid"), ("a" * 16, "host-name-invalid")],
-)  # fmt: skip
+    [
+        ("", "required"),
+        ("attic", "host-name-same"),
+        ("localhost", "host-name-reserved"),
+        ("my nas", "host-name-invalid"),
+        ("a" * 16, "host-name-invalid"),
+    ],
+)
 def test_host_name_that_cannot_be_is_refused_at_its_field(web, calm, clients, name, code):
     put_box()
     page = web.get(NAME, {"name": name})
@@ -101,7 +109,9 @@ def test_settings_wait_for_the_first_reading_and_are_the_hosts_in_a_container(we
     assert codes_on_page(web.get(url)) == ["box-in-container"]
 
 
-@pytest.mark.parametrize(("address", "told"), [("https://attic.local", True), ("https://192.168.1.5", False), ("", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("address", "told"), [("https://attic.local", True), ("https://192.168.1.5", False), ("", False)]
+)
 def test_review_says_where_links_in_mails_lead_to_the_former_name(web, calm, clients, address, told):
     put_box()
     MailSettings.objects.update_or_create(pk=1, defaults={"address": address})
@@ -123,20 +133,29 @@ def test_box_answers_to_its_new_name_and_for_now_to_the_former(monkeypatch, tmp_
 
 # --- the clock ------------------------------------------------------------------------------------------------------
 ROUTER = TimeSync(
-    on=True, synced=True, by_timesyncd=True, server="fritz.box", offset=0.0125, last=timezone.now(), servers=("fritz.box",)
-)  # fmt: skip
+    on=True,
+    synced=True,
+    by_timesyncd=True,
+    server="fritz.box",
+    offset=0.0125,
+    last=timezone.now(),
+    servers=("fritz.box",),
+)
 
 
 @pytest.mark.parametrize(
     ("sync", "words"),
     [
         (ROUTER, ("synchronised with fritz.box", "Was off by 12 ms", "Time servers fritz.box")),
-        (TimeSync(on=True, by_timesyncd=True), ("waiting for a time server", "Time servers Debian's servers", "reaches the internet")),
+        (
+            TimeSync(on=True, by_timesyncd=True),
+            ("waiting for a time server", "Time servers Debian's servers", "reaches the internet"),
+        ),
         (TimeSync(synced=True), ("synchronised, but no time service runs now",)),
         (TimeSync(), ("not set from the network", "Choose time servers")),
         (TimeSync(on=True, synced=True), ("Clock synchronised", "Another time service")),
     ],
-)  # fmt: skip
+)
 def test_page_tells_the_state_of_the_clock(web, calm, sync, words):
     put_box(replace(BOX, time_sync=sync))
     page = web.get("/system/")
@@ -159,8 +178,13 @@ def test_no_time_servers_are_those_of_debian(web, calm):
 
 
 @pytest.mark.parametrize(
-    ("servers", "code"), [("-x", "time-server-malformed"), ("a a", "time-server-twice"), (" ".join(f"s{n}" for n in range(9)), "time-servers-too-many")]
-)  # fmt: skip
+    ("servers", "code"),
+    [
+        ("-x", "time-server-malformed"),
+        ("a a", "time-server-twice"),
+        (" ".join(f"s{n}" for n in range(9)), "time-servers-too-many"),
+    ],
+)
 def test_time_servers_that_cannot_be_are_refused_at_their_field(web, calm, servers, code):
     put_box()
     page = web.get(SERVERS, {"servers": servers})

@@ -21,15 +21,34 @@ from web.datasets.actions import list_actions, locked_roots
 from web.inventory.dataset_models import DatasetDetailRow, DatasetRow
 from web.jobs.models import Job
 
-TANK, PHOTOS = dataset("tank"), dataset("tank/photos", used_by_data=2**20, properties={"atime": Property("on", "local"), "compression": Property("lz4", "inherited", "tank")})  # fmt: skip
+TANK, PHOTOS = (
+    dataset("tank"),
+    dataset(
+        "tank/photos",
+        used_by_data=2**20,
+        properties={"atime": Property("on", "local"), "compression": Property("lz4", "inherited", "tank")},
+    ),
+)
 VOLUME = dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30)
-VAULT = dataset("tank/vault", encryption="aes-256-gcm", key_status="available", key_format="passphrase", encryption_root="tank/vault")  # fmt: skip
+VAULT = dataset(
+    "tank/vault",
+    encryption="aes-256-gcm",
+    key_status="available",
+    key_format="passphrase",
+    encryption_root="tank/vault",
+)
 AT = f"/folders/{PHOTOS.guid}/"
 
 
 @pytest.fixture
 def folders(calm) -> None:
-    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[TANK, PHOTOS, VOLUME, VAULT], accounts=["anna"], shares=[], disks=[])  # fmt: skip
+    rows.put(
+        pools=[rows.pool_of("tank", 1000)],
+        datasets=[TANK, PHOTOS, VOLUME, VAULT],
+        accounts=["anna"],
+        shares=[],
+        disks=[],
+    )
 
 
 def known(**changes: object) -> None:
@@ -163,7 +182,9 @@ def test_key_page_offers_possible_actions(web, folders):
 
 
 def test_folder_with_own_key_is_reviewed_for_secret(web, folders):
-    response = web.post("/folders/new/", {"parent": "tank", "name": "safe", "preset": "general", "key": "passphrase", "limit": ""})  # fmt: skip
+    response = web.post(
+        "/folders/new/", {"parent": "tank", "name": "safe", "preset": "general", "key": "passphrase", "limit": ""}
+    )
     assert "New passphrase" in text_of(response)
     assert not Job.objects.exists()
 
@@ -215,7 +236,12 @@ def test_volume_is_not_told_as_a_folder_that_is_not_mounted(web, folders):
     text = text_of(web.get(f"/folders/{VOLUME.guid}/"))
     assert "not mounted" not in text
     assert "Folders below" not in text
-    rows.put(datasets=[TANK, replace(VOLUME, encryption="aes-256-gcm", key_status="unavailable", encryption_root="tank/disk1")])  # fmt: skip
+    rows.put(
+        datasets=[
+            TANK,
+            replace(VOLUME, encryption="aes-256-gcm", key_status="unavailable", encryption_root="tank/disk1"),
+        ]
+    )
     text = text_of(web.get(f"/folders/{VOLUME.guid}/"))
     assert "Locked." in text
     assert "Its files" not in text
@@ -281,7 +307,11 @@ def test_volume_page_says_what_each_block_size_costs_in_this_pool(web, calm):
     text = text_of(response)
     assert "What each block size costs in tank" in text
     assert "For a virtual machine or a database choose 32 KiB." in text
-    for block, room, more, small in (("4 KiB", "1.79 TB", "78 % more", "0.8×"), ("16 KiB", "1.34 TB", "33 % more", "1.0×"), ("128 KiB", "1.00 TB", "", "5.5×")):  # fmt: skip
+    for block, room, more, small in (
+        ("4 KiB", "1.79 TB", "78 % more", "0.8×"),
+        ("16 KiB", "1.34 TB", "33 % more", "1.0×"),
+        ("128 KiB", "1.00 TB", "", "5.5×"),
+    ):
         row = text[text.index(f"{block} ", text.index("Room for 1 TB")) :]
         assert room in row[:120], row[:120]
         assert more in row[:120], row[:120]

@@ -50,7 +50,9 @@ def assert_refused(response, field: str, code: str = "") -> None:
 
 def test_page_of_a_copy_offers_neither_shares_nor_access(web, calm):
     for kind in ("filesystem", "volume"):
-        copy = dataset("tank/backups/photos", kind=kind, mounted=False, mountpoint="none", copy_of=CopyMark(7, raw=False).text)  # fmt: skip
+        copy = dataset(
+            "tank/backups/photos", kind=kind, mounted=False, mountpoint="none", copy_of=CopyMark(7, raw=False).text
+        )
         rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset("tank"), copy])
         page, of = web.get(f"/folders/{copy.guid}/").content.decode(), f"/folders/{copy.guid}/"
         assert f"{of}settings/" in page
@@ -63,8 +65,13 @@ def test_create_folder_becomes_job(web, folders, calm):
     job = Job.objects.get()
     assert response["Location"] == f"/jobs/{job.pk}/"
     assert json.loads(job.operation) == {
-        "kind": "create-dataset", "parent": "tank", "name": "films", "preset": "media", "limit": 0, "key": ""
-    }  # fmt: skip
+        "kind": "create-dataset",
+        "parent": "tank",
+        "name": "films",
+        "preset": "media",
+        "limit": 0,
+        "key": "",
+    }
     assert ("workers.run_job", str(job.pk)) in calm
 
 
@@ -160,7 +167,8 @@ def test_volumes_are_not_listed_as_folders(web, folders):
 
 @pytest.mark.usefixtures("folders")
 def test_agent_decodes_operation_with_digest_of_job(web):
-    """A form gives "no" as a new string object; decoding JSON gives the default object, which is omitted when encoded."""
+    """A form gives "no" as a new string object; decoding JSON gives the default object,
+    which is omitted when encoded."""
     web.post(SHARE, {"name": "photos", "user-anna": "change", "guest": "".join(["n", "o"])})
     job = Job.objects.get()
     assert checked_plan(decode_operation(job.operation), store.facts()).digest() == job.digest
@@ -315,7 +323,11 @@ def test_d22_switch_is_itself_the_control_and_says_how_it_stands(web, served):
     }
     assert found["smb/off/"] == ("button", "switch", "true")
     assert {state for address, state in found.items() if address != "smb/off/"} <= {("button", "switch", "false")}
-    pictures = [element for tag, element in Page(web.get("/folders/")).elements if tag not in {"button", "a"} and "switch" in element.get("class", "").split()]  # fmt: skip
+    pictures = [
+        element
+        for tag, element in Page(web.get("/folders/")).elements
+        if tag not in {"button", "a"} and "switch" in element.get("class", "").split()
+    ]
     assert pictures == []
 
 
@@ -368,7 +380,8 @@ def test_failure_is_said_at_the_switches_that_its_job_was_to_turn(web, folders):
     rows.job(
         kind="share-folder",
         subject="tank/photos",
-        operation='{"kind":"share-folder","dataset":"tank/photos","people":{"nfs":"read"},"smb":{"name":"photos"},"afp":{"name":"photos"}}',
+        operation='{"kind":"share-folder","dataset":"tank/photos","people":{"nfs":"read"},'
+        '"smb":{"name":"photos"},"afp":{"name":"photos"}}',
         state=Job.State.FAILED,
         text="The disk is full.",
     )
@@ -412,9 +425,18 @@ def test_received_share_setting_is_not_served(web, folders):
 
 def test_every_share_field_reaches_operation(web, folders):
     wishes = {
-        "name": "backups", "user-anna": "change", "user-ben": "read", "guest": "read", "recycle": "on", "hidden": "on", "mac": "on",
-        "time_machine": "500", "exact_case": "on", "encrypt": "on", "previous": "on",
-    }  # fmt: skip
+        "name": "backups",
+        "user-anna": "change",
+        "user-ben": "read",
+        "guest": "read",
+        "recycle": "on",
+        "hidden": "on",
+        "mac": "on",
+        "time_machine": "500",
+        "exact_case": "on",
+        "encrypt": "on",
+        "previous": "on",
+    }
     assert web.post(SHARE, wishes).status_code == 302
     assert decode_operation(Job.objects.get().operation) == SetShare.of(
         "tank/photos",

@@ -1,4 +1,5 @@
-"""A bay shows the worst of pool, SMART and heat; what can be used at once is counted apart from what can be used later."""
+"""A bay shows the worst of pool, SMART and heat; what can be used at once is counted apart
+from what can be used later."""
 
 from __future__ import annotations
 

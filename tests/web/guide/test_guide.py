@@ -1,4 +1,5 @@
-"""The guide: every chapter has its page and a picture of a page as it is today; links lead somewhere; nothing asks the box."""
+"""The guide: every chapter has its page and a picture of a page as it is today; links lead
+somewhere; nothing asks the box."""
 
 from __future__ import annotations
 

@@ -26,14 +26,27 @@ from web.jobs.models import Job
 from workers import imports
 
 PAGE = f"/imports/{IMPORT.id}/"
-ANSWERS = {"host": "nas.lan", "port": 22, "user": "admin", "path": "/volume1/photos", "folder": "5", "existing": "none",
-           "owners": "1026=anna\n ben = anna"}  # fmt: skip
+ANSWERS = {
+    "host": "nas.lan",
+    "port": 22,
+    "user": "admin",
+    "path": "/volume1/photos",
+    "folder": "5",
+    "existing": "none",
+    "owners": "1026=anna\n ben = anna",
+}
 RESULT = ImportResult(datetime(2026, 1, 2, tzinfo=UTC), 120, 0, 0)
 
 
 def box(*imports: FileImport, **photos: Any) -> None:
     found = dataset("tank/photos", guid=5, **{"mountpoint": "/tank/photos", "mounted": True, **photos})
-    rows.put(pools=[rows.pool_of("tank", 1000, disk(1), disk(2))], datasets=[dataset("tank", guid=1), found], disks=[], accounts=["anna"], shares=[])  # fmt: skip
+    rows.put(
+        pools=[rows.pool_of("tank", 1000, disk(1), disk(2))],
+        datasets=[dataset("tank", guid=1), found],
+        disks=[],
+        accounts=["anna"],
+        shares=[],
+    )
     rows.put_imports(*imports)
 
 
@@ -77,8 +90,13 @@ def test_form_makes_the_operation(web):
     made = operation_of(AddImport)
     assert made.owners == {"1026": "anna", "ben": "anna"}
     assert (made.host, made.user, made.path, made.dataset, made.guid, made.existing) == (
-        "nas.lan", "admin", "/volume1/photos", "tank/photos", 5, "none",
-    )  # fmt: skip
+        "nas.lan",
+        "admin",
+        "/volume1/photos",
+        "tank/photos",
+        5,
+        "none",
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,7 +264,10 @@ def test_share_has_no_owners_to_map(web):
     assert "Owners" in Page(web.get("/imports/new/nfs/")).text
 
 
-@pytest.mark.parametrize(("protocol", "by"), [("ssh", "the name or number there"), ("nfs", "the number there"), ("rsync", "the number there")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("protocol", "by"),
+    [("ssh", "the name or number there"), ("nfs", "the number there"), ("rsync", "the number there")],
+)
 def test_owners_are_named_as_the_source_sends_them(web, protocol, by):
     box()
     assert f"A line for each user there: {by}, an equals sign" in Page(web.get(f"/imports/new/{protocol}/")).text

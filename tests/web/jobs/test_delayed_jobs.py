@@ -1,4 +1,5 @@
-"""The administrator's password on review pages, and jobs that wait for want of it: pages, worker, and the agent itself."""
+"""The administrator's password on review pages, and jobs that wait for want of it: pages,
+worker, and the agent itself."""
 
 from __future__ import annotations
 

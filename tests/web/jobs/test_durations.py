@@ -28,7 +28,11 @@ from web.pools.rebuild_time import past_work
 ROOT = Path(__file__).parents[3]
 GB = 10**9
 POOL = replace(shapes.raidz2(), name="tank", allocated=400 * GB)
-FACTS = Facts(pools=(POOL,), disks=(replace(disk(1), size=2000 * GB, rotational=True),), datasets=(dataset("tank/a", used=50 * GB),))  # fmt: skip
+FACTS = Facts(
+    pools=(POOL,),
+    disks=(replace(disk(1), size=2000 * GB, rotational=True),),
+    datasets=(dataset("tank/a", used=50 * GB),),
+)
 
 
 def operation(kind: str, **changes: Any) -> Operation:
@@ -79,9 +83,15 @@ def test_backup_to_another_computer_goes_by_the_pace_of_its_last_transfer():
 def test_scrub_and_replacement_go_by_what_was_measured_on_the_pool():
     now = timezone.now()
     WorkReport.objects.create(
-        key="s", pool_key=str(POOL.guid), pool="tank", kind="scrub", outcome="finished", looked=200 * GB,
-        started=now - timedelta(hours=3), ended=now,
-    )  # fmt: skip
+        key="s",
+        pool_key=str(POOL.guid),
+        pool="tank",
+        kind="scrub",
+        outcome="finished",
+        looked=200 * GB,
+        started=now - timedelta(hours=3),
+        ended=now,
+    )
     known = EstimateFacts(FACTS, past_work)
     assert duration_of(operation("start-scrub"), known) == "About 6 h (as long as its last scrub took for each byte)."
     assert duration_of(operation("replace-disk"), known) == (

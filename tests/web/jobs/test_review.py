@@ -250,7 +250,19 @@ def test_a_key_has_to_be_saved_and_shown_before_anything_begins(web, disks):
     assert_asked_again(confirm(web, page, secret=KEY), "secret", "key-file-not-saved")
 
 
-@pytest.mark.parametrize("content", [b"", b"x", KEY[:-1].encode(), (KEY + "0").encode(), b"\x00" * 31, b"\xff" * 5000, b"g" * 64, f"{KEY}\n{KEY}".encode()])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"x",
+        KEY[:-1].encode(),
+        (KEY + "0").encode(),
+        b"\x00" * 31,
+        b"\xff" * 5000,
+        b"g" * 64,
+        f"{KEY}\n{KEY}".encode(),
+    ],
+)
 def test_file_without_key_is_refused(web, disks, content):
     response = confirm(web, key_review(web, disks), secret=file_of(content))
     assert_asked_again(response, "secret", "key-file-invalid")
@@ -271,7 +283,14 @@ def test_a_key_file_travels_like_a_passphrase_and_stands_nowhere_else(web, disks
 
 @pytest.mark.parametrize("kind", ["hex", "raw"])
 def test_unlocking_what_has_a_key_file_asks_for_the_file(web, calm, kind):
-    locked = dataset("tank", encryption="aes-256-gcm", key_status="unavailable", encryption_root="tank", mounted=False, key_format=kind)  # fmt: skip
+    locked = dataset(
+        "tank",
+        encryption="aes-256-gcm",
+        key_status="unavailable",
+        encryption_root="tank",
+        mounted=False,
+        key_format=kind,
+    )
     rows.put(datasets=[locked])
     page = Page(web.get("/pools/unlock/", {"dataset": "tank"}))
     assert not any("/pools/new/key/" in found.get("href", "") for _tag, found in page.elements)
@@ -283,13 +302,24 @@ def test_unlocking_what_has_a_key_file_asks_for_the_file(web, calm, kind):
 # --- what no page of Larder sends -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "operation",
-    ["", "{}", "null", "[]", "x", '{"kind":"RunCommand","argv":["reboot"]}', '{"kind":"create-pool"}', "[" * 5000, "\x00",
-     '{"kind":"create-pool","name":"-f","layout":"stripe","groups":[["/dev/disk/by-id/a"]]}',
-     '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[["/dev/sda"]]}',
-     '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[["/dev/disk/by-id/../../sda"]]}',
-     '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[],"extra":1}',
-     '{"kind":"create-dataset","parent":"tank","name":"a\\nb"}', '{"kind":"create-account","name":"root"}'],
-)  # fmt: skip
+    [
+        "",
+        "{}",
+        "null",
+        "[]",
+        "x",
+        '{"kind":"RunCommand","argv":["reboot"]}',
+        '{"kind":"create-pool"}',
+        "[" * 5000,
+        "\x00",
+        '{"kind":"create-pool","name":"-f","layout":"stripe","groups":[["/dev/disk/by-id/a"]]}',
+        '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[["/dev/sda"]]}',
+        '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[["/dev/disk/by-id/../../sda"]]}',
+        '{"kind":"create-pool","name":"tank","layout":"stripe","groups":[],"extra":1}',
+        '{"kind":"create-dataset","parent":"tank","name":"a\\nb"}',
+        '{"kind":"create-account","name":"root"}',
+    ],
+)
 def test_anything_that_is_no_operation_is_refused(web, disks, operation):
     response = web.post(CONFIRM, {"operation": operation, "job": str(uuid.uuid4()), "digest": "x"})
     assert response.status_code == 409

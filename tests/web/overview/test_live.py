@@ -20,10 +20,22 @@ from web.jobs.models import Job
 
 ROOT = Path(__file__).resolve().parents[3]
 LIVE = [
-    "/", "/disks/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/", "/pools/", f"/pools/{TANK}/", f"/pools/{TANK}/reports/",
-    f"/pools/{TANK}/history/", f"/pools/{TANK}/events/", "/folders/", f"/folders/{PHOTOS}/",
-    "/users/", "/jobs/", f"/jobs/{JOB}/", "/alerts/", "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/",
-]  # fmt: skip
+    "/",
+    "/disks/",
+    "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/",
+    "/pools/",
+    f"/pools/{TANK}/",
+    f"/pools/{TANK}/reports/",
+    f"/pools/{TANK}/history/",
+    f"/pools/{TANK}/events/",
+    "/folders/",
+    f"/folders/{PHOTOS}/",
+    "/users/",
+    "/jobs/",
+    f"/jobs/{JOB}/",
+    "/alerts/",
+    "/disks/ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001/health/",
+]
 live = pytest.mark.parametrize("url", LIVE)
 
 

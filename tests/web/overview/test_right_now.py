@@ -1,4 +1,5 @@
-"""What the overview tells of this moment: network, disks, temperatures, who is connected, and how old the copies are."""
+"""What the overview tells of this moment: network, disks, temperatures, who is connected,
+and how old the copies are."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def ended(title: str, ago: timedelta, state: str = "done", by: str = "admin") ->
 
 
 def alert(summary: str, ago: timedelta, **more: object) -> Alert:
-    return Alert.objects.create(kind="pool.no-redundancy", subject=summary, severity="warning", summary=summary, first_seen=NOW - ago, **more)  # fmt: skip
+    return Alert.objects.create(
+        kind="pool.no-redundancy", subject=summary, severity="warning", summary=summary, first_seen=NOW - ago, **more
+    )
 
 
 def titles() -> list[str]:
@@ -111,7 +113,14 @@ def test_week_shows_the_newest_and_counts_the_rest(calm):
 
 def test_week_counts_snapshots_that_are_still_kept(calm):
     for number in range(5):
-        SnapshotRow.objects.create(dataset_key="1", dataset="tank", short=f"s{number}", guid=str(number), txg=number, created=NOW - number * 2 * DAY)  # fmt: skip
+        SnapshotRow.objects.create(
+            dataset_key="1",
+            dataset="tank",
+            short=f"s{number}",
+            guid=str(number),
+            txg=number,
+            created=NOW - number * 2 * DAY,
+        )
     assert read_week(NOW).snapshots == 4
 
 

@@ -1,4 +1,5 @@
-"""The ways to more room in a pool: what the page says for pools of every shape, the price, and the plan that is followed."""
+"""The ways to more room in a pool: what the page says for pools of every shape, the price, and
+the plan that is followed."""
 
 from __future__ import annotations
 
@@ -51,7 +52,13 @@ def put(pool: Pool, *, percent: int = 60, snapshots: int = 0, disks: tuple[Disk,
     total = pool_bytes(read_groups(plain)) or TB
     used = total * percent // 100
     root = dataset("tank", used=used, available=total - used, used_by_snapshots=snapshots)
-    rows.put(pools=[plain], datasets=[root], disks=shapes.facts(plain, disks=disks, count=count).disks, accounts=[], shares=[])  # fmt: skip
+    rows.put(
+        pools=[plain],
+        datasets=[root],
+        disks=shapes.facts(plain, disks=disks, count=count).disks,
+        accounts=[],
+        shares=[],
+    )
     rows.put_box()
     return total
 
@@ -136,8 +143,8 @@ def test_the_five_year_line_of_each_way_by_hand(web, calm):
     page = Page(web.get(PAGE))
     lines = [found["points"] for tag, found in page.elements if tag == "polyline"]
     assert len(lines) == 5  # as it is, cleaned up, another group, larger disks, a second pool
-    # Cleaned up: 300 of 1000 are used, so it begins at 160 - 48 = 112. At one a day the 700 that are left last 700 days,
-    # and 700 of 1826 days are 230.0 of 600.
+    # Cleaned up: 300 of 1000 are used, so it begins at 160 - 48 = 112.
+    # At one a day the 700 that are left last 700 days, and 700 of 1826 days are 230.0 of 600.
     assert lines[1] == "0.0,112.0 230.0,0.0 600.0,0.0"
     # A second pool: 400 of 1000 and its own. In 1826 days 1826 more are used; it is 160 high.
     total = 1000 + gain(page, "pool") / GB
@@ -236,9 +243,18 @@ def test_queries_do_not_grow_with_history_folders_and_reports(web, calm):
     remember(180, total // 2, GB, total)
     rows.put(datasets=[dataset("tank"), *(dataset(f"tank/f{number}") for number in range(300))])
     WorkReport.objects.bulk_create(
-        WorkReport(key=str(at), pool_key="7", pool="tank", kind="scrub", outcome="finished", started=NOW - timedelta(days=at, hours=2), ended=NOW - timedelta(days=at), looked=GB)
+        WorkReport(
+            key=str(at),
+            pool_key="7",
+            pool="tank",
+            kind="scrub",
+            outcome="finished",
+            started=NOW - timedelta(days=at, hours=2),
+            ended=NOW - timedelta(days=at),
+            looked=GB,
+        )
         for at in range(100)
-    )  # fmt: skip
+    )
     assert len(queries(web, PAGE)) == few
 
 
@@ -283,7 +299,13 @@ def test_without_an_answer_less_is_promised_and_said_to_be_the_least(web, calm):
     photos = dataset("tank/photos", used=300 * GB, used_by_snapshots=200 * GB)
     rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB), photos])
     kept_snapshots(photos, {"used": 20 * GB}, {"clones": ("tank/other",), "used": 50 * GB})
-    rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB), photos, dataset("tank/other", origin="tank/photos@s2")])  # fmt: skip
+    rows.put(
+        datasets=[
+            dataset("tank", used=400 * GB, available=600 * GB),
+            photos,
+            dataset("tank/other", origin="tank/photos@s2"),
+        ]
+    )
     response = web.get(PAGE)
     assert gain(Page(response), "clean") == 20 * GB
     assert "freed at least" in text_of(response)
@@ -305,7 +327,9 @@ def test_snapshots_and_old_copies_are_both_led_to(web, calm):
 def test_a_reserved_volume_with_a_snapshot_is_led_to(web, calm):
     put(shapes.mirror())
     kept = {"refreservation": Property(str(100 * GB), "local")}
-    volume = dataset("tank/disk", used=160 * GB, used_by_data=60 * GB, used_by_reservation=100 * GB, kind="volume", properties=kept)  # fmt: skip
+    volume = dataset(
+        "tank/disk", used=160 * GB, used_by_data=60 * GB, used_by_reservation=100 * GB, kind="volume", properties=kept
+    )
     rows.put(datasets=[dataset("tank", used=400 * GB, available=600 * GB), volume])
     page = Page(web.get(PAGE))
     assert gain(page, "clean") == 60 * GB
@@ -393,7 +417,9 @@ def test_a_plan_says_which_disk_took_which_place_and_when(web, calm):
     bays = bays_by_key(read_box().bays)
     list(growth_plans.follow_plans([once], one, bays))
     list(growth_plans.follow_plans([once], other, bays))
-    assert [place[:2] + place[3:] for place in GrowthPlan.objects.get().replaced] == [["101", "105", int(one.timestamp())]]  # fmt: skip
+    assert [place[:2] + place[3:] for place in GrowthPlan.objects.get().replaced] == [
+        ["101", "105", int(one.timestamp())]
+    ]
     page = web.get(PAGE)
     assert re.search(r"Bay 5 \(WDC.*\) took the place of bay 1 \(WDC", text_of(page))
     assert one.astimezone(timezone.get_current_timezone()).strftime("%H:%M:%S") in page.content.decode()
@@ -448,7 +474,10 @@ def test_a_plan_that_stands_still_is_reminded_of_gently(web, calm):
     assert (fault.kind, fault.kind_info.severity, fault.link) == ("growth.standing", "notice", PAGE)
     assert "nothing has happened in its plan for 31 days" in fault.summary
     # A rebuild is a step under way, and a pool that is not here is told as that.
-    assert list(growth_plans.follow_plans([replace(pool_with(1, 2), scan=shapes.RESILVER)], now + timedelta(days=31))) == []  # fmt: skip
+    assert (
+        list(growth_plans.follow_plans([replace(pool_with(1, 2), scan=shapes.RESILVER)], now + timedelta(days=31)))
+        == []
+    )
     assert list(growth_plans.follow_plans([], now + timedelta(days=300))) == []
 
 

@@ -1,4 +1,5 @@
-"""The rehearsal of a rebuild: the form and its review, the pool's page before, during and after, and the estimates from it."""
+"""The rehearsal of a rebuild: the form and its review, the pool's page before, during and after,
+and the estimates from it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,13 @@ GB = 10**9
 
 def put(*datasets: Dataset, pool: Any = None) -> None:
     found = shapes.facts(pool or shapes.mirror())
-    rows.put(pools=[pool or shapes.mirror()], datasets=list(datasets or (root(),)), disks=list(found.disks), accounts=[], shares=[])  # fmt: skip
+    rows.put(
+        pools=[pool or shapes.mirror()],
+        datasets=list(datasets or (root(),)),
+        disks=list(found.disks),
+        accounts=[],
+        shares=[],
+    )
 
 
 def links(page: Page) -> set[str]:
@@ -47,7 +54,9 @@ def test_form_offers_shares_with_their_time_and_the_disks_of_the_pool(web, calm)
     assert web.get(PAGE, {"answered": "1"}).status_code == 400
 
 
-@pytest.mark.parametrize(("field", "value"), [("share", "99"), ("share", "²"), ("vdev", "50"), ("vdev", "x"), ("vdev", "-1")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("field", "value"), [("share", "99"), ("share", "²"), ("vdev", "50"), ("vdev", "x"), ("vdev", "-1")]
+)
 def test_other_answers_are_refused_beside_their_field(web, calm, field, value):
     put()
     response = web.get(PAGE, {**ANSWERS, field: value})
@@ -129,13 +138,26 @@ def test_estimates_of_growth_and_replacement_are_taken_from_the_rehearsal(web, c
     pool = shapes.pool(*shapes.mirror().vdevs, allocated=1800 * GB, size=2000 * GB)
     put(root(properties=noted(RESULT), used=1800 * GB, used_by_data=1800 * GB, available=100 * GB), pool=pool)
     rows.put_box()
-    assert "about 6 h 24 min (as long as the rehearsal of a rebuild took for each byte)" in text_of(web.get("/pools/7/growth/"))  # fmt: skip
+    assert "about 6 h 24 min (as long as the rehearsal of a rebuild took for each byte)" in text_of(
+        web.get("/pools/7/growth/")
+    )
     web.post("/pools/7/replace/", {"vdev": "102"})
     case = web.get("/pools/replacements/", follow=True)
-    path = next(link for link in links(Page(case)) if link.startswith("/pools/replacements/") and link != "/pools/replacements/")  # fmt: skip
+    path = next(
+        link for link in links(Page(case)) if link.startswith("/pools/replacements/") and link != "/pools/replacements/"
+    )
     assert "about 6 h 24 min (as long as the rehearsal of a rebuild took for each byte)" in text_of(web.get(path))
     end = timezone.now() + timedelta(days=900)
-    WorkReport.objects.create(key="a", pool_key="7", pool="tank", kind="resilver", outcome="finished", started=end - timedelta(hours=2), ended=end, looked=1800 * GB)  # fmt: skip
+    WorkReport.objects.create(
+        key="a",
+        pool_key="7",
+        pool="tank",
+        kind="resilver",
+        outcome="finished",
+        started=end - timedelta(hours=2),
+        ended=end,
+        looked=1800 * GB,
+    )
     assert "about 2 h (as long as its last rebuild took for each byte)" in text_of(web.get(path))
 
 

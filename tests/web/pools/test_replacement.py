@@ -215,7 +215,16 @@ def test_while_it_rebuilds_the_page_says_what_the_pool_still_survives(web, case)
 @pytest.mark.parametrize("state", Activity.UNDER_WAY)
 def test_while_it_rebuilds_the_page_shows_how_far_it_is(web, case, state):
     put(rebuilding(), 2, 6)
-    Activity.objects.create(key="7-resilver-1", pool="tank", pool_key="7", kind="resilver", state=state, percent=37, seen=timezone.now(), phrase="2 h left")  # fmt: skip
+    Activity.objects.create(
+        key="7-resilver-1",
+        pool="tank",
+        pool_key="7",
+        kind="resilver",
+        state=state,
+        percent=37,
+        seen=timezone.now(),
+        phrase="2 h left",
+    )
     found = page(web, case)
     assert "37 %, files stay available" in found.text
     assert "2 h left" in found.text

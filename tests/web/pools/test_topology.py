@@ -50,14 +50,25 @@ def seen(disks: Iterable[int]) -> None:
 
 # --- what is locked -----------------------------------------------------------------------------------------------
 def locked_folder(name: str, **changes: Any) -> Dataset:
-    return dataset(name, encryption="aes-256-gcm", key_status="unavailable", encryption_root=name, mounted=False, **changes)  # fmt: skip
+    return dataset(
+        name, encryption="aes-256-gcm", key_status="unavailable", encryption_root=name, mounted=False, **changes
+    )
 
 
 def test_folder_that_is_locked_is_told_however_many_stand_before_it_and_no_copy_is(web, calm):
     put(shapes.raidz2())
     many = [dataset(f"tank/a{number:03}") for number in range(220)]
     copy = locked_folder("tank/backups/x", copy_of=CopyMark(7, raw=True).text)
-    rows.put(datasets=[dataset("tank"), *many, copy, locked_folder("tank/z"), locked_folder("tank/y", kind="volume"), locked_folder("other/z")])  # fmt: skip
+    rows.put(
+        datasets=[
+            dataset("tank"),
+            *many,
+            copy,
+            locked_folder("tank/z"),
+            locked_folder("tank/y", kind="volume"),
+            locked_folder("other/z"),
+        ]
+    )
     text = text_of(web.get(POOL))
     assert "tank/z is locked. Its files can be reached once you unlock it." in text
     assert "tank/y is locked. It can be used once you unlock it." in text
@@ -156,7 +167,9 @@ def test_the_page_of_a_disk_says_its_role_or_none(web, calm, role):
     )
     put(shapes.pool(member), disks=(disk(1, uses=(Use("pool", "is part of the pool tank", "7", "tank"),)),))
     said = text_of(web.get(f"/disks/{path_of(1).rpartition('/')[2]}/"))
-    assert {"normal": "Part of the pool tank", "log": "The log of the pool tank", "": "It is part of the pool tank."}[role] in said  # fmt: skip
+    assert {"normal": "Part of the pool tank", "log": "The log of the pool tank", "": "It is part of the pool tank."}[
+        role
+    ] in said
     assert "The of the pool" not in " ".join(said.split())
 
 

@@ -1,4 +1,5 @@
-"""The search of the header: it leads to pools, folders, disks, users, shares, pages and acts, at the same cost for every box."""
+"""The search of the header: it leads to pools, folders, disks, users, shares, pages and acts, at
+the same cost for every box."""
 
 from __future__ import annotations
 

@@ -31,7 +31,13 @@ SECRET, BACK = "twelve-signs+1", "another-one-22"
 
 def put(volume=VOLUME, *open_by: str, served: bool = False, more=()) -> None:
     shares = [Share("iscsi", f"{PREFIX}disk1", "/dev/zvol/tank/disk1", open_by)] if served else []
-    rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[dataset("tank"), volume, *more], accounts=[], shares=shares, disks=[])  # fmt: skip
+    rows.put(
+        pools=[rows.pool_of("tank", 1000)],
+        datasets=[dataset("tank"), volume, *more],
+        accounts=[],
+        shares=shares,
+        disks=[],
+    )
 
 
 @pytest.fixture
@@ -138,7 +144,14 @@ def test_answers_that_cannot_be_served_are_refused_at_their_field(web, box, answ
 
 
 def test_names_of_other_volumes_and_mixed_addresses_are_refused(web, calm):
-    other = dataset("tank/disk2", kind="volume", mounted=False, mountpoint="", share=json.dumps({"iscsi": {"name": "disk1"}}), share_source="local")  # fmt: skip
+    other = dataset(
+        "tank/disk2",
+        kind="volume",
+        mounted=False,
+        mountpoint="",
+        share=json.dumps({"iscsi": {"name": "disk1"}}),
+        share_source="local",
+    )
     put(more=(other,))
     assert codes_of_form(web.post(f"{AT}iscsi/", ANSWERS), "name") == ["target-name-taken"]
     answers = {**ANSWERS, "name": "mine", "addresses": "192.168.1.10"}

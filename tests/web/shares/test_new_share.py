@@ -171,8 +171,11 @@ def confirm(web: Any, response: HttpResponse, **secrets: str) -> HttpResponse:
 def test_passwords_of_new_users_are_asked_for_on_the_review_and_go_to_the_agent_alone(web, tank):
     response = ask(web, rows="2", **{"new-0": "cleo", "new-1": "dora"})
     typed = {
-        "secret-cleo": "canary one", "again-cleo": "canary one", "secret-dora": "canary two", "again-dora": "canary two",
-    }  # fmt: skip
+        "secret-cleo": "canary one",
+        "again-cleo": "canary one",
+        "secret-dora": "canary two",
+        "again-dora": "canary two",
+    }
     assert confirm(web, response, **typed).status_code == 302
     job = Job.objects.get()
     assert json.loads((paths.SECRETS / str(job.pk)).read_text()) == {"cleo": "canary one", "dora": "canary two"}
@@ -209,7 +212,7 @@ def noted(**people: str) -> Dataset:
 
 def test_existing_folder_keeps_its_name_and_proposes_who_may_use_it_now(web, calm):
     photos = noted(anna="read")
-    rows.put(pools=[], datasets=[TANK, photos], accounts=["anna", "ben"], groups=[], disks=[], shares=[])  # fmt: skip
+    rows.put(pools=[], datasets=[TANK, photos], accounts=["anna", "ben"], groups=[], disks=[], shares=[])
     form = web.get(f"{NEW}?folder={photos.guid}").context["form"]
     assert [line.value for line in form.lines()] == ["read", "none"]
     operation = reviewed(ask(web, folder=photos.guid, pool=None, name=None))
@@ -244,10 +247,15 @@ def test_nfs_counts_everyone_as_the_first_who_may_change_it(web, tank):
 @pytest.mark.parametrize(
     ("address", "network"),
     [
-        ("192.168.1.50", "192.168.1.0/24"), ("10.0.2.2", "10.0.2.0/24"), ("127.0.0.1", ""), ("8.8.8.8", ""),
-        ("fe80::1", ""), ("", ""), ("nonsense", ""),
+        ("192.168.1.50", "192.168.1.0/24"),
+        ("10.0.2.2", "10.0.2.0/24"),
+        ("127.0.0.1", ""),
+        ("8.8.8.8", ""),
+        ("fe80::1", ""),
+        ("", ""),
+        ("nonsense", ""),
     ],
-)  # fmt: skip
+)
 def test_network_proposed_is_that_of_the_computer_that_asks(address, network):
     assert network_of(address) == network
 
@@ -262,9 +270,15 @@ def test_queries_do_not_grow_with_users_and_folders(web, calm):
 
 def ended(state: str, operation: dict[str, Any]) -> Job:
     return Job.objects.create(
-        kind="share-folder", title="Share", subject="tank/photos", operation=json.dumps(operation), digest="0" * 16,
-        plan={"summary": "", "steps": []}, state=state, created_by="admin",
-    )  # fmt: skip
+        kind="share-folder",
+        title="Share",
+        subject="tank/photos",
+        operation=json.dumps(operation),
+        digest="0" * 16,
+        plan={"summary": "", "steps": []},
+        state=state,
+        created_by="admin",
+    )
 
 
 def test_trying_again_plans_only_what_is_missing(web, calm):

@@ -35,7 +35,11 @@ def test_a_choice_is_reviewed_before_it_is_made(web, one):
     page = web.get(HERE, {"signing": "asked", "encryption": "desired"})
     assert page.status_code == 200
     assert "Change how SMB is protected" in text_of(page)
-    assert json.loads(page.context["operation_json"]) == {"kind": "set-smb-security", "signing": "asked", "encryption": "desired"}  # fmt: skip
+    assert json.loads(page.context["operation_json"]) == {
+        "kind": "set-smb-security",
+        "signing": "asked",
+        "encryption": "desired",
+    }
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,22 @@ from web.jobs.models import Job
 from workers import collect_targets, collectors
 
 IQN = f"{PREFIX}disk1"
-VOLUME = dataset("tank/disk1", kind="volume", mounted=False, mountpoint="", volsize=2**30,
-                 share=json.dumps({"iscsi": {"name": "disk1"}}), share_source="local")  # fmt: skip
-EDIT = TargetEdit(key_of(IQN), IQN, "ab" * 32, "tank/disk1", (TargetDifference("chap-off"), TargetDifference("portal-added", "10.0.0.1:3261")))  # fmt: skip
+VOLUME = dataset(
+    "tank/disk1",
+    kind="volume",
+    mounted=False,
+    mountpoint="",
+    volsize=2**30,
+    share=json.dumps({"iscsi": {"name": "disk1"}}),
+    share_source="local",
+)
+EDIT = TargetEdit(
+    key_of(IQN),
+    IQN,
+    "ab" * 32,
+    "tank/disk1",
+    (TargetDifference("chap-off"), TargetDifference("portal-added", "10.0.0.1:3261")),
+)
 BY_HAND = TargetEdit(
     key_of(f"{PREFIX}<b>own"), f"{PREFIX}<b>own", "cd" * 32, differences=(TargetDifference("unasked"),)
 )

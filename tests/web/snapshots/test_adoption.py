@@ -127,7 +127,9 @@ def test_review_says_what_goes_and_records_exactly_that(web, folder, agent):
     assert set(MadeSnapshot.objects.values_list("grains", flat=True)) == {"hourly"}
     job = snapshot_policies.prune_snapshots(snapshot_policies.datasets_with_policies()["tank"])
     assert job
-    assert [name for name, _guid in json.loads(job.operation)["snapshots"]] == [row.name for row in page.context["going"]]  # fmt: skip
+    assert [name for name, _guid in json.loads(job.operation)["snapshots"]] == [
+        row.name for row in page.context["going"]
+    ]
     # Sent twice, it has one effect.
     assert "has a record of every automatic snapshot" in text_of(web.post(url_of(folder), form.data))
     assert len(recorded()) == 6

@@ -71,7 +71,10 @@ def test_folder_shows_deleted_files_and_links_to_other_snapshots(web, agent, url
     page = web.get(f"{url}files/", {"path": "my%20trip"})
     text = page.content.decode()
     assert page.status_code == 200
-    assert agent.asked[0] | {"verb": "list-folder", "snapshot": "tank/d0@s0001", "path": "my%20trip", "after": ""} == agent.asked[0]  # fmt: skip
+    assert (
+        agent.asked[0] | {"verb": "list-folder", "snapshot": "tank/d0@s0001", "path": "my%20trip", "after": ""}
+        == agent.asked[0]
+    )
     assert '<h1 class="break">my trip</h1>' in text
     assert "deleted since" in text
     assert "<script>alert" not in text
@@ -322,8 +325,16 @@ def test_folder_of_many_names_needs_no_more_queries(web, agent, url):
 
 @pytest.mark.parametrize(
     ("content", "kind"),
-    [(b"GIF89a..", "picture"), (b"RIFF1234WEBPVP8", "picture"), ("ü" .encode() * 40000, "text"), (b"\xff\xfe", "nothing"), (b"a\0b", "nothing"), (b"<svg/>", "text"), (b"", "text")],
-)  # fmt: skip
+    [
+        (b"GIF89a..", "picture"),
+        (b"RIFF1234WEBPVP8", "picture"),
+        ("ü".encode() * 40000, "text"),
+        (b"\xff\xfe", "nothing"),
+        (b"a\0b", "nothing"),
+        (b"<svg/>", "text"),
+        (b"", "text"),
+    ],
+)
 def test_preview_does_not_trust_file_name(content, kind, tmp_path):
     (tmp_path / "x").write_bytes(content)
     with (tmp_path / "x").open("rb") as stream:

@@ -99,18 +99,23 @@ def test_refused_search_says_why(web, agent, url):
     assert "Type a part of the name." in words(web.get(url, {"q": "a/b"}))
 
 
-@pytest.mark.parametrize("query", [{"shown": "x"}, {"shown": "9" * 30}, {"shown": "-4"}, {"after": "'"}, {"after": "9" * 99}])  # fmt: skip
+@pytest.mark.parametrize(
+    "query", [{"shown": "x"}, {"shown": "9" * 30}, {"shown": "-4"}, {"after": "'"}, {"after": "9" * 99}]
+)
 def test_odd_position_is_no_error(web, agent, url, query):
     agent.says = result()
     assert web.get(url, {"q": "a", **query}).status_code == 200
     assert 1 <= agent.asked[0]["room"] <= 200
 
 
-@pytest.mark.parametrize(("changes", "says"), [
-    ({"key_status": "unavailable", "encryption_root": "tank/d0", "mounted": False}, "is locked"),
-    ({"mounted": False}, "is not mounted"),
-    ({"kind": "volume"}, "is a volume"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"key_status": "unavailable", "encryption_root": "tank/d0", "mounted": False}, "is locked"),
+        ({"mounted": False}, "is not mounted"),
+        ({"kind": "volume"}, "is a volume"),
+    ],
+)
 def test_folder_whose_files_are_not_there_says_so(web, agent, url, changes, says):
     dataset = DatasetRow.objects.get(name="tank/d0").fact
     rows.put(pools=[rows.pool_of("tank", 1000)], datasets=[replace(dataset, **changes)])
@@ -136,7 +141,9 @@ def test_pages_cost_the_same_for_many_snapshots(web, agent, calm):
 
 
 def test_folders_with_snapshots_are_offered(web, url):
-    SnapshotReading.objects.get_or_create(dataset_key=url.split("/")[3], defaults={"dataset": "tank/d0", "at": rows.LONG_AGO, "count": 3})  # fmt: skip
+    SnapshotReading.objects.get_or_create(
+        dataset_key=url.split("/")[3], defaults={"dataset": "tank/d0", "at": rows.LONG_AGO, "count": 3}
+    )
     SnapshotReading.objects.update(count=3)
     assert url in words(web.get("/snapshots/restore/"))
     assert url in words(web.get("/snapshots/restore/", {"q": "D0"}))

@@ -241,7 +241,10 @@ def test_freed_space_is_exact_for_neighbours_else_minimum(web, calm, agent):
 
 def test_snapshot_is_taken_with_note(web, calm):
     (dataset,) = fill(0)
-    assert web.post(f"/snapshots/of/{dataset.guid}/take/", {"note": "tidy up", "name": "", "below": "on"}).status_code == 302  # fmt: skip
+    assert (
+        web.post(f"/snapshots/of/{dataset.guid}/take/", {"note": "tidy up", "name": "", "below": "on"}).status_code
+        == 302
+    )
     operation = json.loads(Job.objects.get().operation)
     assert operation["name"].startswith("larder-manual-20")
     assert (operation["note"], operation["below"]) == ("tidy up", True)
@@ -265,7 +268,9 @@ def run_for(dataset: Dataset, *found: Snapshot) -> list[Snapshot]:
     """These snapshots as requested by runs of this box."""
     made = []
     for one in found:
-        run = PolicyRun.objects.create(pool="tank", targets={str(dataset.guid): {"short": one.short, "grains": ["hourly"]}})  # fmt: skip
+        run = PolicyRun.objects.create(
+            pool="tank", targets={str(dataset.guid): {"short": one.short, "grains": ["hourly"]}}
+        )
         made.append(replace(one, run=str(run.pk)))
     return made
 
@@ -297,9 +302,13 @@ def test_schedule_change_shows_what_it_destroys_first(web, calm, zfs, agent):
 
 @pytest.mark.parametrize(
     ("changes", "own"),
-    [({"policy": TEXT, "policy_source": "local"}, True), ({"policy": TEXT, "policy_source": "inherited", "policy_from": "tank"}, False),
-     ({}, False), ({"share": '{"smb":{"name":"a","write":["anna"]}}', "share_source": "local"}, False)],
-)  # fmt: skip
+    [
+        ({"policy": TEXT, "policy_source": "local"}, True),
+        ({"policy": TEXT, "policy_source": "inherited", "policy_from": "tank"}, False),
+        ({}, False),
+        ({"share": '{"smb":{"name":"a","write":["anna"]}}', "share_source": "local"}, False),
+    ],
+)
 def test_only_a_schedule_that_was_set_here_is_called_its_own(web, calm, changes, own):
     dataset = settled("tank/a", **changes)
     ready(settled("tank"), dataset)
@@ -315,8 +324,12 @@ def test_schedule_projection_is_drawn_for_any_day(web, calm, zfs):
     text = page.content.decode()
     assert "What will exist on 20 July 2031" in text
     assert [at.astimezone(schedule.box_zone()).date().isoformat() for at, _grains in page.context["will_be"]] == [
-        "2031-07-20", "2031-07-19", "2031-07-18", "2031-07-01", "2031-06-01",
-    ]  # fmt: skip
+        "2031-07-20",
+        "2031-07-19",
+        "2031-07-18",
+        "2031-07-01",
+        "2031-06-01",
+    ]
     assert "3 daily, 2 monthly, the oldest of" in text
     drawn = page.context["drawing"]
     marks = [x for lane in drawn.lanes for x in lane.marks]
@@ -432,7 +445,9 @@ def test_start_with_earlier_date_continues_from_recorded_time(calm, zfs, monkeyp
     run = PolicyRun.objects.get()
     assert abs(datetime.fromisoformat(run.targets[str(a.guid)]["at"]) - real) < timedelta(minutes=1)
     Job.objects.update(state=Job.State.DONE)
-    zfs.there["tank/a"] = [snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())]  # fmt: skip
+    zfs.there["tank/a"] = [
+        snap("tank/a", 1, name=f"tank/a@{run.targets[str(a.guid)]['short']}", run=str(run.pk), created=timezone.now())
+    ]
     collect_snapshots.doubt_snapshots(["tank/a"])
     collect_snapshots.update_snapshots([a])
     assert snapshot_policies.run_due_policies() == []  # it counts for the hour that is believed
@@ -555,7 +570,9 @@ def test_words_for_a_volume_do_not_call_it_a_folder(web, calm):
     for changes in (DISK, {**COPY, "kind": "volume"}):
         SnapshotRow.objects.all().delete()
         dataset, _url = put_one(**changes)
-        SnapshotReading.objects.update_or_create(dataset_key=str(dataset.guid), defaults={"dataset": dataset.name, "at": MADE, "count": 1})  # fmt: skip
+        SnapshotReading.objects.update_or_create(
+            dataset_key=str(dataset.guid), defaults={"dataset": dataset.name, "at": MADE, "count": 1}
+        )
         of = f"/snapshots/of/{dataset.guid}/"
         assert "1 snapshot, which holds 0 B that is no longer in the volume." in text_of(web.get(of))
         assert "1 snapshot holds 0 B that is no longer in the volume." in text_of(web.get(f"{of}space/"))
@@ -576,7 +593,18 @@ def test_snapshot_of_a_volume_is_told_without_files_and_folders(web, calm):
     assert "make a volume from the snapshot" in undo
     assert "Name of the new volume" in form
     for text in (detail, undo, form):
-        assert not [words for words in ("restore some files", "only some files", "make a folder", "new folder", "the folder", "whole folder") if words in text.lower()]  # fmt: skip
+        assert not [
+            words
+            for words in (
+                "restore some files",
+                "only some files",
+                "make a folder",
+                "new folder",
+                "the folder",
+                "whole folder",
+            )
+            if words in text.lower()
+        ]
 
 
 def test_snapshot_of_a_folder_is_told_with_its_files(web, calm):
@@ -597,7 +625,13 @@ def test_bookmarks_are_collected_listed_and_destroyed_after_review(web, calm, zf
     review = web.get(f"{url}bookmarks/other%20one/destroy/")
     assert review.status_code == 200
     assert "zfs destroy &#x27;tank/a#other one&#x27;" in review.content.decode()
-    answer = web.post("/jobs/confirm/", {key: review.context[name] for key, name in (("operation", "operation_json"), ("digest", "digest"), ("job", "job"), ("back", "back"))})  # fmt: skip
+    answer = web.post(
+        "/jobs/confirm/",
+        {
+            key: review.context[name]
+            for key, name in (("operation", "operation_json"), ("digest", "digest"), ("job", "job"), ("back", "back"))
+        },
+    )
     assert answer.status_code == 302
     assert (
         Job.objects.get().operation == f'{{"kind":"destroy-bookmark","bookmark":"tank/a#other one","guid":{2**63 + 7}}}'

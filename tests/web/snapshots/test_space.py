@@ -52,7 +52,7 @@ def test_groups_are_exact_for_neighbours_else_minimum():
     assert groups["All snapshots"] == (5, [("tank/a@s0000", "tank/a@s0004")])
     assert groups["All older than a month"] == (3, [("tank/a@s0000", "tank/a@s0002")])
     assert groups["All automatic snapshots"] == (3, [("tank/a@s0001", "tank/a@s0003")])
-    assert groups["Those taken every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])  # fmt: skip
+    assert groups["Those taken every hour"] == (2, [("tank/a@s0001", "tank/a@s0001"), ("tank/a@s0003", "tank/a@s0003")])
     assert groups["Those not taken automatically on this box"][0] == 2
     sizes = [10] * sum(len(pairs) for _words, _count, pairs in asked)
     lines = {line.words: line for line in space.space_lines(asked, sizes)}

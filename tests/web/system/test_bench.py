@@ -98,7 +98,8 @@ def test_the_bench_of_snapshots_reads_one_folder_takes_one_transaction_and_leave
 
 
 def test_the_bench_of_backups_bounds_what_is_promised():
-    """Its figures by what the script measures: the promises are bounds, as is nothing that emulation alone makes slow."""
+    """Its figures by what the script measures: the promises are bounds, as is nothing that
+    emulation alone makes slow."""
     out: dict[str, float] = {}
     for name in ("local", "ssh"):
         out |= {

@@ -122,13 +122,16 @@ def test_bench_of_a_box_in_use_passes_right_below_every_bound(box_in_use):
         ({"unseen": 80.1}, ["the same ten minutes after the last page"]),
         (
             {"reading": 2.01},
-            [f"page {path} while the worker reads 2000 snapshots, against the same at rest" for path in ("/", "/disks/", "/folders/", "/snapshots/")],
+            [
+                f"page {path} while the worker reads 2000 snapshots, against the same at rest"
+                for path in ("/", "/disks/", "/folders/", "/snapshots/")
+            ],
         ),
         ({"processor": 1.01}, ["processor idle, a box in use, scaled by the emulation factor"]),
         ({"written": 20.1}, ["written to the system disk when idle, a box in use"]),
     ],
     ids=["memory", "unseen", "reading", "processor", "written"],
-)  # fmt: skip
+)
 def test_bench_of_a_box_in_use_fails_over_each_bound(box_in_use, changes, names):
     results, status = box_in_use(**changes)
     assert over(results) == names

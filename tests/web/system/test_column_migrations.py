@@ -17,7 +17,9 @@ from web.inventory.dataset_models import DatasetRow
 
 PLAIN = dataset("tank/photos")
 COPY = replace(dataset("attic/copy"), copy_of="{}", key_status="unavailable", encryption_root="attic/copy")
-VOLUME = replace(dataset("tank/disk"), kind="volume", share_source="local", policy_source="inherited", backup_source="received")  # fmt: skip
+VOLUME = replace(
+    dataset("tank/disk"), kind="volume", share_source="local", policy_source="inherited", backup_source="received"
+)
 TEST = replace(dataset("attic/drill-0123abcd"), properties={user_properties.DRILL: Property("0123abcd", "local")})
 
 
@@ -42,7 +44,9 @@ def test_columns_of_a_dataset_are_as_they_would_be_stored_today(unblocked, tmp_p
         assert table.using("inventory").get(key="2").facts == "{"
 
 
-@pytest.mark.parametrize(("kind", "backup"), [("run-backup", "0123abcd"), ("drill-remote", "0123abcd"), ("create-dataset", "")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "backup"), [("run-backup", "0123abcd"), ("drill-remote", "0123abcd"), ("create-dataset", "")]
+)
 def test_jobs_of_a_backup_have_its_key(unblocked, tmp_path, kind, backup):
     with former_database(tmp_path) as migrate:
         table = migrate(("jobs", "0005_plan_seen")).get_model("jobs", "Job").objects
@@ -60,4 +64,7 @@ def test_benchmark_cases_have_their_workload_and_pool(unblocked, tmp_path):
         table.create(sweep=sweep, number=1, spec=json.dumps({"workload": "seq-read", "pool": "tank"}))
         table.create(sweep=sweep, number=2, spec=json.dumps({"workload": "random-read"}))
         table = migrate(("sweeps", "0006_case_columns")).get_model("sweeps", "CaseRow").objects
-        assert list(table.order_by("number").values_list("workload", "pool")) == [("seq-read", "tank"), ("random-read", "")]  # fmt: skip
+        assert list(table.order_by("number").values_list("workload", "pool")) == [
+            ("seq-read", "tank"),
+            ("random-read", ""),
+        ]

@@ -59,13 +59,19 @@ def pages_of_things() -> list[str]:
     """A page of each kind of thing that the box has."""
     found = []
     if pool := PoolRow.objects.order_by("name").last():
-        found += [f"/pools/{pool.key}/{part}" for part in ("", "settings/", "history/", "events/", "reports/", "schedule/scrub/", "replace/")]  # fmt: skip
+        found += [
+            f"/pools/{pool.key}/{part}"
+            for part in ("", "settings/", "history/", "events/", "reports/", "schedule/scrub/", "replace/")
+        ]
     for key in DiskRow.objects.values_list("key", flat=True)[:2]:
         found += [f"/disks/{key}/", f"/disks/{key}/health/"]
     if row := SnapshotRow.objects.filter(holds=0).order_by("dataset", "pk").last():
         found += [f"/folders/{row.dataset_key}/{part}" for part in ("", "settings/", "share/", "access/", "space/")]
         found += [f"/snapshots/of/{row.dataset_key}/{part}" for part in ("", "policy/", "space/", "bookmarks/")]
-        found += [f"/snapshots/of/{row.dataset_key}/{row.guid}/{part}" for part in ("", "files/", "file/?path=garden.txt", "difference/", "roll-back/")]  # fmt: skip
+        found += [
+            f"/snapshots/of/{row.dataset_key}/{row.guid}/{part}"
+            for part in ("", "files/", "file/?path=garden.txt", "difference/", "roll-back/")
+        ]
     found += [f"/users/{name}/account/" for name in AccountRow.objects.values_list("name", flat=True)[:1]]
     found += [f"/alerts/{pk}/" for pk in Alert.objects.values_list("pk", flat=True)[:1]]
     return [*found, *(f"/benchmarks/{pk}/" for pk in SweepRow.objects.values_list("pk", flat=True))]
@@ -163,7 +169,11 @@ def test_a_small_act_without_review_ends_refused_too(opened):
 
 def test_the_bar_says_which_box_it_is_and_leads_to_the_others(opened):
     page = Page(opened("empty").get("/pools/"))
-    links = {found["href"]: found["aria-current"] for tag, found in page.elements if tag == "a" and "box=" in found.get("href", "")}  # fmt: skip
+    links = {
+        found["href"]: found["aria-current"]
+        for tag, found in page.elements
+        if tag == "a" and "box=" in found.get("href", "")
+    }
     assert links == {f"/?box={name}": str(name == "empty").lower() for name in BOXES}
     assert bar.with_bar("<head></head><body>x").endswith("</aside>x")
 
@@ -199,7 +209,11 @@ def test_no_other_folder_can_be_named(monkeypatch, folder):
 
 
 def test_every_place_is_moved_into_its_folder():
-    read = {name for file in (paths.__file__, "web/settings.py") for name in re.findall(r'"(LARDER_[A-Z_]+)"', Path(file).read_text())}  # fmt: skip
+    read = {
+        name
+        for file in (paths.__file__, "web/settings.py")
+        for name in re.findall(r'"(LARDER_[A-Z_]+)"', Path(file).read_text())
+    }
     made = place.environment(Path("/tmp/larder-dev-x"))
     assert read == set(made)
     assert all("/tmp/larder-dev-x" in made[name] for name in read - {"LARDER_SECRET_KEY", "LARDER_DEBUG"})

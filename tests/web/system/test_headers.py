@@ -12,9 +12,17 @@ from tests.web.routes import pages
 from web.allowed_hosts import OwnNames
 
 POLICY = {
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "font-src 'self'", "connect-src 'self'",
-    "manifest-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
-}  # fmt: skip
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+}
 
 
 @pages

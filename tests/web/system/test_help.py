@@ -15,7 +15,24 @@ from web.system.glossary import GLOSSARY
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "templates"
 USED = re.compile(r'"inc/help\.html" with term="([^"]*)"')
-FORBIDDEN = ("mend", "grave", "holds nothing", "had back", "come to be", "is so", "what is so", "by themselves", "shall", "whoever", "weakened", "misses a disk", "in force", "lies unused", "nobody in particular", "tell apart")  # fmt: skip
+FORBIDDEN = (
+    "mend",
+    "grave",
+    "holds nothing",
+    "had back",
+    "come to be",
+    "is so",
+    "what is so",
+    "by themselves",
+    "shall",
+    "whoever",
+    "weakened",
+    "misses a disk",
+    "in force",
+    "lies unused",
+    "nobody in particular",
+    "tell apart",
+)
 
 
 def used_terms() -> set[str]:

@@ -24,7 +24,7 @@ from web.pools.models import WorkReport
 
 HOSTILE = [
     "<script>alert(1)</script>",
-    "\"><img src=x onerror=alert(1)>",
+    '"><img src=x onerror=alert(1)>',
     "' onmouseover='alert(1)",
     "</title></textarea><svg onload=alert(1)>",
     "{{ request.user.password }}{% debug %}{# #} %s %(x)s {0} &lt;b&gt; `$(reboot)`;'\"\\",
@@ -32,7 +32,7 @@ HOSTILE = [
     "javascript:alert(1)",
     "\u202edrowssap\u0000\u2028",
     "x" * 5000,
-]  # fmt: skip
+]
 hostile = pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 
 
@@ -66,41 +66,90 @@ def box(calm, text: str) -> str:
         shares=[Share("smb", "a b", "/tank/served"), Share("smb", text, text)],
     )
     Replacement.objects.create(
-        pk=1, pool=text[:255], pool_guid="1000", vdev_guid="1001", disk=text[:300], serial=text[:300], model=text[:300],
-        bay=text[:40], known={text: text}, guids=[text], begun_by=text[:150], report=text,
-    )  # fmt: skip
+        pk=1,
+        pool=text[:255],
+        pool_guid="1000",
+        vdev_guid="1001",
+        disk=text[:300],
+        serial=text[:300],
+        model=text[:300],
+        bay=text[:40],
+        known={text: text},
+        guids=[text],
+        begun_by=text[:150],
+        report=text,
+    )
     BayRow.objects.create(port=text[:200], position=1, label=text[:20])
     DiskRow.objects.update(
-        verdict="failing", reasons=[["failing", text, "", 1]], smart_text=text[:500],
-        reading={"silent": text, "ata": True, "tests": [{"kind": text, "text": text, "hours": 1}], "figures": [[text, 1, text, 1, 1]]},
-    )  # fmt: skip
+        verdict="failing",
+        reasons=[["failing", text, "", 1]],
+        smart_text=text[:500],
+        reading={
+            "silent": text,
+            "ata": True,
+            "tests": [{"kind": text, "text": text, "hours": 1}],
+            "figures": [[text, 1, text, 1, 1]],
+        },
+    )
     alert = Alert.objects.create(
-        pk=1, kind="disk.failing", subject=DiskRow.objects.earliest("key").key, severity="critical", summary=text[:400], detail=text,
-        first_seen=timezone.now(), quiet_until=timezone.now() + timedelta(days=1), quiet_reason=text[:200],
-    )  # fmt: skip
+        pk=1,
+        kind="disk.failing",
+        subject=DiskRow.objects.earliest("key").key,
+        severity="critical",
+        summary=text[:400],
+        detail=text,
+        first_seen=timezone.now(),
+        quiet_until=timezone.now() + timedelta(days=1),
+        quiet_reason=text[:200],
+    )
     AlertNote.objects.create(alert=alert, at=timezone.now(), text=text[:500], by=text[:150])
     for event in ("raised", "test"):
-        Message.objects.create(key=event, alert=alert, event=event, way="mail", made=timezone.now(), next_try=timezone.now(), answer=text[:500])  # fmt: skip
+        Message.objects.create(
+            key=event,
+            alert=alert,
+            event=event,
+            way="mail",
+            made=timezone.now(),
+            next_try=timezone.now(),
+            answer=text[:500],
+        )
     job = rows.job(
-        state=Job.State.RUNNING, title=text[:300], subject=text[:300], text=text, log=[text], created_by=text[:150],
+        state=Job.State.RUNNING,
+        title=text[:300],
+        subject=text[:300],
+        text=text,
+        log=[text],
+        created_by=text[:150],
         plan={"summary": text, "steps": [{"name": text, "title": text, "shown": text}], "losses": [{"what": text}]},
-    )  # fmt: skip
+    )
     rows.job(state=Job.State.FAILED, title=text[:300], subject=f"{text}/photos"[:300], kind="set-share", text=text)
     Progress.objects.create(job=job.pk, percent=1, phrase=text[:300])
     Activity.objects.create(
         key="a", pool=text[:255], pool_key="1000", kind="scrub", state="running", seen=timezone.now(), phrase=text[:120]
     )
     WorkReport.objects.create(
-        key="b", pool_key="1000", pool=text, kind="scrub", outcome="finished", damaged=1, files=[text], wear=[[text, 1, 2, 3]], subject=text[:255]
-    )  # fmt: skip
+        key="b",
+        pool_key="1000",
+        pool=text,
+        kind="scrub",
+        outcome="finished",
+        damaged=1,
+        files=[text],
+        wear=[[text, 1, 2, 3]],
+        subject=text[:255],
+    )
     for kind in ("command", "noted"):
         HistoryLine.objects.create(pool_key="1000", number=1, at=timezone.now(), kind=kind, text=text, by=text[:120])
     values = {"comment": text, "failmode": text, "autotrim": "on"}
     PropertiesRow.objects.create(key="1000", name="x", facts=json.dumps({"name": "x", "guid": 1000, "values": values}))
     Event.objects.create(
-        file="2.json", source="zed", kind=f"sysevent.fs.zfs.{text}"[:120], subject=text[:255], received=timezone.now(),
+        file="2.json",
+        source="zed",
+        kind=f"sysevent.fs.zfs.{text}"[:120],
+        subject=text[:255],
+        received=timezone.now(),
         fields={"ZEVENT_VDEV_PATH": text, "ZEVENT_VDEV_READ_ERRORS": text},
-    )  # fmt: skip
+    )
     Event.objects.create(
         file="1.json",
         source="smartd",
@@ -117,12 +166,41 @@ def test_on_every_page_it_is_text(web, box, text):
     wizard = "/pools/new/?name=tank&step="
     chosen = f"disks={disk(2).path}&layout=stripe-1"
     urls = [
-        "/", "/pools/", "/pools/1000/", "/pools/1000/reports/", "/pools/1000/history/?show=all", "/pools/1000/events/", "/pools/1000/settings/", "/pools/1000/schedule/scrub/", "/disks/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)), "/disks/sdx/",
-        "/alerts/", "/alerts/1/", "/alerts/mail/", *(f"/disks/{disk(number).path.rsplit('/')[-1]}/health/" for number in range(1, 5)),
-        "/folders/", "/folders/1/", "/folders/2/", "/folders/2/share/", "/folders/3/", "/folders/new/", "/users/", "/jobs/", f"/jobs/{box}/",
-        "/disks/bays/", "/pools/1000/replace/", "/pools/replacements/", "/pools/replacements/1/", f"/pools/1000/add/spare/?disks={disk(4).path}",
-        f"{wizard}disks", f"{wizard}layout&{chosen}", f"{wizard}extras&{chosen}", f"{wizard}options&{chosen}", f"{wizard}review&{chosen}",
-    ]  # fmt: skip
+        "/",
+        "/pools/",
+        "/pools/1000/",
+        "/pools/1000/reports/",
+        "/pools/1000/history/?show=all",
+        "/pools/1000/events/",
+        "/pools/1000/settings/",
+        "/pools/1000/schedule/scrub/",
+        "/disks/",
+        *(f"/disks/{disk(number).path.rsplit('/')[-1]}/" for number in range(1, 5)),
+        "/disks/sdx/",
+        "/alerts/",
+        "/alerts/1/",
+        "/alerts/mail/",
+        *(f"/disks/{disk(number).path.rsplit('/')[-1]}/health/" for number in range(1, 5)),
+        "/folders/",
+        "/folders/1/",
+        "/folders/2/",
+        "/folders/2/share/",
+        "/folders/3/",
+        "/folders/new/",
+        "/users/",
+        "/jobs/",
+        f"/jobs/{box}/",
+        "/disks/bays/",
+        "/pools/1000/replace/",
+        "/pools/replacements/",
+        "/pools/replacements/1/",
+        f"/pools/1000/add/spare/?disks={disk(4).path}",
+        f"{wizard}disks",
+        f"{wizard}layout&{chosen}",
+        f"{wizard}extras&{chosen}",
+        f"{wizard}options&{chosen}",
+        f"{wizard}review&{chosen}",
+    ]
     parts = [web.get(url, HTTP_HX_REQUEST="true") for url in ("/jobs/", "/")]
     seen = ""
     for url, response in [*((url, web.get(url)) for url in urls), *zip(("/jobs/", "/"), parts, strict=True)]:
@@ -136,9 +214,18 @@ def test_on_every_page_it_is_text(web, box, text):
 @hostile
 @pytest.mark.parametrize(
     "url",
-    ["/pools/new/?step=disks&name={}", "/pools/new/?step=review&name={}&disks={}&layout={}", "/pools/new/?step=review&name=tank&layout=stripe-1&logs={}&cache={}&spares={}&rest={}", "/pools/new/key/{}/", "/pools/unlock/?dataset={}", "/folders/new/?parent={}",
-     "/?page={}", "/jobs/?page={}", "/login/?next={}"],
-)  # fmt: skip
+    [
+        "/pools/new/?step=disks&name={}",
+        "/pools/new/?step=review&name={}&disks={}&layout={}",
+        "/pools/new/?step=review&name=tank&layout=stripe-1&logs={}&cache={}&spares={}&rest={}",
+        "/pools/new/key/{}/",
+        "/pools/unlock/?dataset={}",
+        "/folders/new/?parent={}",
+        "/?page={}",
+        "/jobs/?page={}",
+        "/login/?next={}",
+    ],
+)
 def test_in_an_address_it_is_text(web, anonymous, calm, text, url):
     from urllib.parse import quote
 

@@ -12,7 +12,37 @@ from django.utils import timezone
 from tests.web import rows
 from web.jobs.models import Job
 
-PAGES = ["/", "/pools/", "/pools/1000/", "/disks/", "/disks/ata-D_0_a/", "/folders/", "/snapshots/", "/users/", "/users/anna0/account/", "/groups/group0/members/", "/folders/59003738/access/", "/jobs/", "/pools/new/?name=new&step=disks", "/pools/new/?name=new&step=layout", "/pools/1000/reports/", "/pools/1000/growth/", "/pools/1000/history/", "/pools/1000/events/", "/pools/1000/schedule/scrub/", "/pools/1000/settings/", "/disks/bays/", "/alerts/", "/disks/ata-D_0_a/health/", "/pools/1000/replace/", "/pools/1000/add/spare/", "/benchmarks/", "/benchmarks/new/disks/", "/pools/replacements/", "/pools/1000/vdev/1001/offline/"]  # fmt: skip
+PAGES = [
+    "/",
+    "/pools/",
+    "/pools/1000/",
+    "/disks/",
+    "/disks/ata-D_0_a/",
+    "/folders/",
+    "/snapshots/",
+    "/users/",
+    "/users/anna0/account/",
+    "/groups/group0/members/",
+    "/folders/59003738/access/",
+    "/jobs/",
+    "/pools/new/?name=new&step=disks",
+    "/pools/new/?name=new&step=layout",
+    "/pools/1000/reports/",
+    "/pools/1000/growth/",
+    "/pools/1000/history/",
+    "/pools/1000/events/",
+    "/pools/1000/schedule/scrub/",
+    "/pools/1000/settings/",
+    "/disks/bays/",
+    "/alerts/",
+    "/disks/ata-D_0_a/health/",
+    "/pools/1000/replace/",
+    "/pools/1000/add/spare/",
+    "/benchmarks/",
+    "/benchmarks/new/disks/",
+    "/pools/replacements/",
+    "/pools/1000/vdev/1001/offline/",
+]
 PARTS = ["/jobs/?page=1", "/"]
 MOST = 36
 

@@ -148,9 +148,24 @@ def test_every_page_can_be_had(web, box, route):
 
 @pytest.mark.parametrize(
     "url",
-    ["/pools/1/", "/disks/nothing/", "/folders/1/", "/folders/1/share/", "/users/eve/password/", "/users/eve/account/", "/groups/eve/members/", "/folders/1/access/", f"/jobs/{uuid.UUID(int=0)}/",
-     f"/jobs/{uuid.UUID(int=0)}/again/", "/disks/..%2f..%2fetc/", "/pools/%00/", "/folders/'%22%3B--/", "/jobs/1/", "/components/"],
-)  # fmt: skip
+    [
+        "/pools/1/",
+        "/disks/nothing/",
+        "/folders/1/",
+        "/folders/1/share/",
+        "/users/eve/password/",
+        "/users/eve/account/",
+        "/groups/eve/members/",
+        "/folders/1/access/",
+        f"/jobs/{uuid.UUID(int=0)}/",
+        f"/jobs/{uuid.UUID(int=0)}/again/",
+        "/disks/..%2f..%2fetc/",
+        "/pools/%00/",
+        "/folders/'%22%3B--/",
+        "/jobs/1/",
+        "/components/",
+    ],
+)
 def test_what_is_not_there_has_a_page_that_says_so(web, box, url):
     response = web.get(url)
     assert response.status_code == 404
@@ -167,9 +182,20 @@ def test_any_number_of_a_page_gives_a_page(web, box, url, page):
 
 @pytest.mark.parametrize(
     "url",
-    ["/accounts/signup/", "/accounts/login/", "/signup/email/", "/email/", "/password/reset/", "/password/change/", "/reauthenticate/",
-     "/confirm-email/", "/social/signup/", "/admin/", "/sessions/"],
-)  # fmt: skip
+    [
+        "/accounts/signup/",
+        "/accounts/login/",
+        "/signup/email/",
+        "/email/",
+        "/password/reset/",
+        "/password/change/",
+        "/reauthenticate/",
+        "/confirm-email/",
+        "/social/signup/",
+        "/admin/",
+        "/sessions/",
+    ],
+)
 def test_pages_of_the_sign_in_library_that_larder_does_not_use_are_not_there(web, url):
     assert web.get(url).status_code == 404
 

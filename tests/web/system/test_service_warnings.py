@@ -146,9 +146,10 @@ def test_a_pulled_disk_is_named_on_the_overview(web, calm):
 
 def test_the_worst_comes_first_and_the_rest_below_it(web, calm, monkeypatch):
     pool = rows.recorded_box()
-    rows.put(pools=[replace(pool, state="SUSPENDED"), rows.pool_of("attic", 9000)], datasets=[
-        dataset("attic", encryption="on", key_status="unavailable", encryption_root="attic", mounted=False)
-    ])  # fmt: skip
+    rows.put(
+        pools=[replace(pool, state="SUSPENDED"), rows.pool_of("attic", 9000)],
+        datasets=[dataset("attic", encryption="on", key_status="unavailable", encryption_root="attic", mounted=False)],
+    )
     rows.job(state=Job.State.FAILED, text="The disk vanished.")
     without_agent(monkeypatch)
     text = text_of(web.get("/"))

@@ -16,7 +16,10 @@ TEMPLATES = [
     "{% blocktranslate with other=name|upper %}{{ other }} and {{ size }} and {{ nowhere }}{% endblocktranslate %}",
     "{% blocktranslate trimmed %}\n  One\n  <b>two</b>.\n{% endblocktranslate %}",
     "{% blocktranslate count n=one|length %}{{ n }} disk{% plural %}{{ n }} disks{% endblocktranslate %}",
-    "{% blocktranslate with a=name count n=disks|length %}{{ n }} disk {{ a }}{% plural %}{{ n }} disks {{ a }}{% endblocktranslate %}",
+    (
+        "{% blocktranslate with a=name count n=disks|length %}{{ n }} disk {{ a }}{% plural %}{{ n }} disks {{ a "
+        "}}{% endblocktranslate %}"
+    ),
     "{% blocktranslate %}{{ none }}{% endblocktranslate %}",
     '{% translate "All" as all %}{{ all }}',
     "{% translate name %}",

@@ -174,7 +174,10 @@ def test_group_is_created_changed_and_emptied(web, folder):
     assert '"members":[]' in Job.objects.get().operation or "members" not in Job.objects.get().operation
 
 
-@pytest.mark.parametrize(("name", "code"), [("sudo", "name-used-by-system"), ("anna", "user-exists"), ("family", "group-exists"), ("", "required")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("sudo", "name-used-by-system"), ("anna", "user-exists"), ("family", "group-exists"), ("", "required")],
+)
 def test_wrong_group_name_is_refused_at_its_field(web, folder, name, code):
     response = web.post("/groups/new/", {"name": name})
     assert response.status_code == 400
@@ -215,7 +218,10 @@ def test_access_takes_snapshot_first_unless_unticked(web, folder, chosen):
     assert ("Take a snapshot first" in text_of(page)) == chosen
 
 
-@pytest.mark.parametrize("levels", [{}, {"everybody": "own"}, {"everybody": "none", "person-anna": "x"}, {"everybody": "none", "group-family": ""}])  # fmt: skip
+@pytest.mark.parametrize(
+    "levels",
+    [{}, {"everybody": "own"}, {"everybody": "none", "person-anna": "x"}, {"everybody": "none", "group-family": ""}],
+)
 def test_invalid_access_levels_are_refused(web, folder, levels):
     response = web.post(folder, levels)
     assert (response.status_code, codes_on_page(response)) == (400, ["access-level-invalid"])

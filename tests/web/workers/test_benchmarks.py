@@ -267,8 +267,12 @@ def test_a_worker_that_dies_between_noting_a_job_and_making_it_makes_that_very_o
 def test_one_sweep_at_a_time_for_a_set_of_disks_and_others_beside_it():
     first = sweeps_made.made()
     benchmarks.advance_benchmarks()
-    same = sweeps_made.create.store_sweep(sweeps_made.spec(disks=[path_of(2), path_of(3)]), title="x", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
-    other = sweeps_made.create.store_sweep(sweeps_made.spec(disks=[path_of(3), path_of(4)]), title="y", preset="", pk=str(uuid.uuid4()), user="admin")  # fmt: skip
+    same = sweeps_made.create.store_sweep(
+        sweeps_made.spec(disks=[path_of(2), path_of(3)]), title="x", preset="", pk=str(uuid.uuid4()), user="admin"
+    )
+    other = sweeps_made.create.store_sweep(
+        sweeps_made.spec(disks=[path_of(3), path_of(4)]), title="y", preset="", pk=str(uuid.uuid4()), user="admin"
+    )
     benchmarks.advance_benchmarks()
     assert [state(row)[0] for row in (first, same, other)] == ["running", "queued", "running"]
 

@@ -534,7 +534,8 @@ def test_resume_gives_regions_their_tries_again(web):
 
 @pytest.mark.parametrize("given", [{}, {"rate": "20000000"}])
 def test_resume_before_the_job_has_ended_is_refused_and_says_why(web, monkeypatch, given):
-    """The job is stopping already: resumed now, the burn-in would pause again and blame somebody for stopping its job."""
+    """The job is stopping already: resumed now, the burn-in would pause again and blame
+    somebody for stopping its job."""
     monkeypatch.setattr(agent_client, "send_request", lambda _request, **_more: {})
     row = writing()
     Job.objects.update(state="running")

@@ -116,7 +116,11 @@ def test_of_a_pool_that_is_gone_nothing_is_followed():
 
 def test_two_works_of_one_pool_are_two_rows():
     look(work(), work(kind="trim"), work(kind="expand", state="waiting"))
-    assert set(Activity.objects.values_list("kind", "state")) == {("scrub", "running"), ("trim", "running"), ("expand", "waiting")}  # fmt: skip
+    assert set(Activity.objects.values_list("kind", "state")) == {
+        ("scrub", "running"),
+        ("trim", "running"),
+        ("expand", "waiting"),
+    }
 
 
 def test_a_trim_that_was_paused_began_when_it_began():

@@ -34,7 +34,10 @@ from workers import collectors
 
 SOURCES = {"pools", "properties", "reports", "datasets", "disks", "services", "shares", "accounts", "addresses"}
 IP = json.dumps([{"addr_info": [{"local": "192.168.1.10"}, {"local": "fd00::10"}]}, {}])
-SYSTEMD = "Id=smbd.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\nId=netatalk.service\nLoadState=not-found\nActiveState=inactive\n"
+SYSTEMD = (
+    "Id=smbd.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\n"
+    "Id=netatalk.service\nLoadState=not-found\nActiveState=inactive\n"
+)
 
 
 @pytest.fixture
@@ -113,7 +116,8 @@ def test_stopped_pool_keeps_the_folders_that_zfs_leaves_out_of_its_list(system, 
 
 
 def test_list_that_hangs_in_a_stopped_pool_keeps_no_other_pool_from_being_read(system, monkeypatch, tmp_path):
-    """``zfs list`` hangs for ever where its pool stops in the middle of it (2.3.9); the other pools are named from then on."""
+    """``zfs list`` hangs for ever where its pool stops in the middle of it (2.3.9); the other
+    pools are named from then on."""
     listed, asked = status.read_datasets(), []
     monkeypatch.setattr(status, "read_pools", lambda: (recorded_pool(), replace(recorded_pool(), name="usb", guid=7)))
 

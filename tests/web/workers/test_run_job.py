@@ -131,7 +131,8 @@ def unseen(agent: Agent) -> Job:
 
 
 def test_a_plan_that_nobody_has_seen_is_made_anew_where_the_box_has_changed(unseen, agent, monkeypatch):
-    """Somebody plugs a disk in and presses Back up now: there is no plan that he has looked at and could look at again."""
+    """Somebody plugs a disk in and presses Back up now: there is no plan that he has looked
+    at and could look at again."""
     before = unseen.digest
     now = [dataset("tank", guid=7, mountpoint="/elsewhere")]
     monkeypatch.setattr(collectors, "collect_now", lambda: rows.put(datasets=now))
@@ -223,7 +224,17 @@ def test_a_connection_that_breaks_leaves_the_job_to_the_next_look_which_asks_and
     assert (job.state, secrets()) == (State.DONE, [])
 
 
-@pytest.mark.parametrize("broken", [(collectors, "collect_now"), (collect_importable, "search_after_job"), (collect_dataset, "reread_after_job"), (collect_box, "reread_after_job"), (collect_snapshots, "doubt_snapshots")], ids=lambda one: one[0].__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    [
+        (collectors, "collect_now"),
+        (collect_importable, "search_after_job"),
+        (collect_dataset, "reread_after_job"),
+        (collect_box, "reread_after_job"),
+        (collect_snapshots, "doubt_snapshots"),
+    ],
+    ids=lambda one: one[0].__name__,
+)
 def test_a_job_ends_although_what_follows_it_fails(job, agent, monkeypatch, broken):
     def fail(*_args: Any) -> None:
         raise RuntimeError("no")

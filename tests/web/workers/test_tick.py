@@ -1,4 +1,5 @@
-"""The clock goes on whatever the date says, without Redis, and over a tick that breaks off; systemd hears of those that end."""
+"""The clock goes on whatever the date says, without Redis, and over a tick that breaks off;
+systemd hears of those that end."""
 
 from __future__ import annotations
 
@@ -98,7 +99,9 @@ def test_systemd_hears_of_a_tick_that_has_ended(systemd, idle):
 
 def test_systemd_hears_nothing_of_a_tick_that_is_still_under_way(systemd, monkeypatch):
     heard = []
-    monkeypatch.setattr(tick, "STAGES", (tick.Stage("tick-events", lambda: heard.append(systemd.heard()) or tick.tick()),))  # fmt: skip
+    monkeypatch.setattr(
+        tick, "STAGES", (tick.Stage("tick-events", lambda: heard.append(systemd.heard()) or tick.tick()),)
+    )
     tick.tick()
     assert heard == [[]]
     assert systemd.heard() == ["WATCHDOG=1"]
@@ -215,12 +218,16 @@ class FakeRedis:
                 one.sendall(self.says)
 
 
-@pytest.mark.parametrize("says", [None, b"", b"-LOADING\r\n", b"\x00\xff nonsense"], ids=["away", "hangs", "loads", "nonsense"])  # fmt: skip
+@pytest.mark.parametrize(
+    "says", [None, b"", b"-LOADING\r\n", b"\x00\xff nonsense"], ids=["away", "hangs", "loads", "nonsense"]
+)
 def test_a_queue_that_does_not_answer_is_told_and_the_clock_goes_on(says, tmp_path, settings, monkeypatch, systemd):
     settings.BROKER_SOCKET = tmp_path / "redis"
     monkeypatch.setattr(run_job, "SECONDS_FOR_REDIS", 0.05)
     redis = None if says is None else FakeRedis(settings.BROKER_SOCKET, says)
-    monkeypatch.setattr(tick, "STAGES", tuple(stage for stage in tick.STAGES if stage.name in {"tick-jobs", "tick-sweeps"}))  # fmt: skip
+    monkeypatch.setattr(
+        tick, "STAGES", tuple(stage for stage in tick.STAGES if stage.name in {"tick-jobs", "tick-sweeps"})
+    )
     tick.tick()
     assert set(guard.failing) == {"tick-jobs"}
     assert systemd.heard() == ["WATCHDOG=1"]

@@ -21,7 +21,8 @@ register = template.Library()
 
 
 class ShareResult(msgspec.Struct, frozen=True):
-    """``first`` is for the computer that asks, ``others`` for all others. ``key``: of the folder's page, if it is known."""
+    """``first`` is for the computer that asks, ``others`` for all others.
+    ``key``: of the folder's page, if it is known."""
 
     dataset: str
     key: str
@@ -44,7 +45,8 @@ def share_result(context: dict[str, object], job: Job) -> ShareResult | None:
 
 
 def result_of(operation: ShareFolder, request: HttpRequest) -> ShareResult | None:
-    """The addresses of what was shared. A folder that is new may not be in the inventory yet: then it is where it was made."""
+    """The addresses of what was shared. A folder that is new may not be in the inventory yet:
+    then it is where it was made."""
     parent = operation.dataset.rpartition("/")[0]
     rows = DatasetRow.objects.filter(name__in=(operation.dataset, parent))
     known = {row.name: (row.key, fact) for row, fact in readable_rows(rows)}

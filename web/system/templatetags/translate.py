@@ -1,7 +1,7 @@
 """``translate`` and ``blocktranslate`` of Django, in half the time.
 
-Django's nodes put a message together again each time that they are rendered; a list's rows have hundreds. These keep its text
-and the expressions of its arguments. What they do not know (``asvar``, contexts, filters) is left to Django's.
+Django's nodes put a message together again each time that they are rendered; a list's rows have hundreds. These keep
+its text and the expressions of its arguments. What they do not know (``asvar``, contexts, filters) is left to Django's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Before anything serves: the secret key, both databases, and the set-up code while there is no administrator.
 
-A settings database that is damaged is replaced by its newest copy, or by an empty one: a box without pages helps nobody.
+A settings database that is damaged is replaced by its newest copy, or by an empty one: a
+box without pages helps nobody.
 """
 
 from __future__ import annotations

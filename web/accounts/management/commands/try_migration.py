@@ -1,7 +1,7 @@
 """Whether this version can take over the settings of the box: it migrates a copy of them, which is removed again.
 
-Run by deploy/install before an update is switched to. It ends with an error where the migration does not work. The settings
-themselves are only read, while the former version uses them, and no other database is opened.
+Run by deploy/install before an update is switched to. It ends with an error where the migration does not work.
+The settings themselves are only read, while the former version uses them, and no other database is opened.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Command(BaseCommand):
 
 
 def copy_read_only(path: Path, copy: Path) -> None:
-    """Copy a database that may be in use. Raises OSError where there is no room, sqlite3.Error where it cannot be read."""
+    """Copy a database that may be in use. Raises OSError where there is no room,
+    sqlite3.Error where it cannot be read."""
     size = sum(part.stat().st_size for part in database.parts_of(path) if part.exists())
     # The copy, and what its migration writes anew.
     if shutil.disk_usage(copy.parent).free < 3 * size + database.ROOM:
