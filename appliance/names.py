@@ -21,21 +21,49 @@ RESERVED_POOLS = ("mirror", "raidz", "draid", "spare")
 # What has such a name, of a restore or of a test of one, may be removed without being asked.
 RESTORE_FOLDER, DRILL_FOLDER = re.compile(r"restoring-([0-9a-f]{8})"), re.compile(r"drill-([0-9a-f]{8})")
 RESERVED_SHARES = {"global", "homes", "printers", "print$", "ipc$", "admin$", "netlogon", "sysvol", "profiles"}
-SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 8, 512  # bytes; zfs-load-key(8)
 LONGEST_DATASET = 200  # of ZFS's 255 bytes, leaving room for a snapshot's name
 LONGEST_PATH = 4096  # bytes, PATH_MAX
 LONGEST_SNAPSHOT = 255  # bytes, ZFS_MAX_DATASET_NAME_LEN less the NUL
 # Top folders that hold the system itself, with everything below them (hier(7)).
 SYSTEM_FOLDERS = {
-    "bin", "boot", "dev", "efi", "etc", "home", "lib", "lib32", "lib64", "libx32", "lost+found", "opt", "proc", "root", "run",
-    "sbin", "sys", "tmp", "usr", "var",
-}  # fmt: skip  # a list of words
+    "bin",
+    "boot",
+    "dev",
+    "efi",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "lost+found",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+}
 # Top folders that every system has for mounts: nothing of the system lies in them, and pools may.
 MOUNT_FOLDERS = {"media", "mnt", "srv"}
 SYSTEM_USERS = {"root", "larder", "nobody", "admin", "daemon", "bin", "sys", "www-data", "redis", "backup", "mail"}
 SYSTEM_GROUPS = {
-    "nogroup", "shadow", "sudo", "adm", "disk", "tty", "users", "wheel", "staff", "kmem", "docker", "sambashare",
-}  # fmt: skip  # a list of words
+    "nogroup",
+    "shadow",
+    "sudo",
+    "adm",
+    "disk",
+    "tty",
+    "users",
+    "wheel",
+    "staff",
+    "kmem",
+    "docker",
+    "sambashare",
+}
 LONGEST_DISPLAY = 60
 
 
@@ -92,12 +120,20 @@ def check_folder_name(name: str, *, field: str = "name") -> str:
         raise Refused(
             Reason(
                 "folder-name-invalid",
-                "A folder's name begins with a letter or digit and contains only letters, digits, spaces, hyphens, underscores and dots.",
+                "A folder's name begins with a letter or digit and contains only letters, digits, spaces, "
+                "hyphens, underscores and dots.",
                 field=field,
             )
         )
     if RESTORE_FOLDER.fullmatch(name) or DRILL_FOLDER.fullmatch(name):
-        raise Refused(Reason("folder-name-reserved", "Names like {name} are those of restores and their tests. Choose another name.", field=field, name=name))  # fmt: skip
+        raise Refused(
+            Reason(
+                "folder-name-reserved",
+                "Names like {name} are those of restores and their tests. Choose another name.",
+                field=field,
+                name=name,
+            )
+        )
     if len(name) > 60:
         raise Refused(
             Reason(
@@ -156,7 +192,8 @@ def check_snapshot_name(name: str, *, field: str = "name") -> str:
         raise Refused(
             Reason(
                 "snapshot-name-invalid",
-                "A snapshot's name begins with a letter or digit and contains only letters, digits, hyphens, underscores and dots, at most 50.",
+                "A snapshot's name begins with a letter or digit and contains only letters, digits, hyphens, "
+                "underscores and dots, at most 50.",
                 field=field,
             )
         )
@@ -200,7 +237,8 @@ def encode_relative_path(parts: Iterable[bytes]) -> str:
 
 
 def is_system_folder(path: str) -> bool:
-    """Whether a path is ``/`` or lies among the system's own folders. The folder where new pools are mounted does not."""
+    """Whether a path is ``/`` or lies among the system's own folders.
+    The folder where new pools are mounted does not."""
     below = Path(path)
     if Path("/") != paths.POOLS and below.is_relative_to(paths.POOLS) and ".." not in below.parts:
         return False
@@ -234,7 +272,8 @@ def check_share_name(name: str, *, field: str = "share") -> str:
         raise Refused(
             Reason(
                 "share-name-invalid",
-                "A share's name begins with a letter or digit and contains only letters, digits, spaces, hyphens, underscores and dots.",
+                "A share's name begins with a letter or digit and contains only letters, digits, spaces, "
+                "hyphens, underscores and dots.",
                 field=field,
             )
         )
@@ -260,7 +299,8 @@ def check_user_name(name: str, *, field: str = "account") -> str:
         raise Refused(
             Reason(
                 "user-name-invalid",
-                "A user's name begins with a lowercase letter and contains only lowercase letters, digits, hyphens and underscores, at most 31.",
+                "A user's name begins with a lowercase letter and contains only lowercase letters, digits, "
+                "hyphens and underscores, at most 31.",
                 field=field,
             )
         )
@@ -276,7 +316,8 @@ def check_group_name(name: str, *, field: str = "group") -> str:
         raise Refused(
             Reason(
                 "group-name-invalid",
-                "A group's name begins with a lowercase letter and contains only lowercase letters, digits, hyphens and underscores, at most 31.",
+                "A group's name begins with a lowercase letter and contains only lowercase letters, digits, "
+                "hyphens and underscores, at most 31.",
                 field=field,
             )
         )
@@ -306,7 +347,8 @@ def check_display_name(text: str, *, field: str = "display") -> str:
         raise Refused(
             Reason(
                 "display-name-invalid",
-                "This name contains a colon, comma, equals sign, backslash, quote or invisible character. Leave that out.",
+                "This name contains a colon, comma, equals sign, backslash, quote or invisible character. "
+                "Leave that out.",
                 field=field,
             )
         )
@@ -327,66 +369,6 @@ def by_id(path: str, *, field: str = "disks") -> str:
     if not re.fullmatch(r"/dev/disk/by-id/[A-Za-z0-9][A-Za-z0-9_.:+=@-]{0,200}", path):
         raise Refused(Reason("disk-path-malformed", "That is not a disk's stable path.", field=field))
     return path
-
-
-def check_passphrase(text: str, *, field: str = "passphrase") -> str:
-    """What unlocks an encrypted dataset: one line of 8 to 512 bytes."""
-    refuse_invisible_characters(text, field)
-    size = len(text.encode())
-    if size < SHORTEST_PASSPHRASE:
-        raise Refused(
-            Reason(
-                "passphrase-too-short",
-                "A passphrase has at least {least} characters. Three or four words are easy to remember.",
-                field=field,
-                least=SHORTEST_PASSPHRASE,
-            )
-        )
-    if size > LONGEST_PASSPHRASE:
-        raise Refused(
-            Reason(
-                "passphrase-too-long",
-                "A passphrase has at most {most} bytes.",
-                field=field,
-                most=LONGEST_PASSPHRASE,
-            )
-        )
-    return text
-
-
-def key_digits(text: str, *, field: str = "key") -> str:
-    """A key of 32 bytes as 64 hexadecimal digits; zfs(8), keyformat=hex."""
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
-        raise Refused(
-            Reason("key-malformed", "That is not a key. A key is 64 digits from 0 to 9 and a to f.", field=field)
-        )
-    return text
-
-
-def parse_key_file(content: bytes, *, field: str = "key") -> str:
-    """The key in a file, as 64 hexadecimal digits. The file contains those digits, or the key's 32 bytes."""
-    if len(content) == 32:
-        return content.hex()
-    try:
-        return key_digits(content.decode("ascii").strip(), field=field)
-    except (UnicodeDecodeError, Refused):
-        raise Refused(
-            Reason(
-                "key-file-invalid",
-                "That file contains no key. Choose the file that was saved when the pool was created.",
-                field=field,
-            )
-        ) from None
-
-
-def check_password(text: str, *, field: str = "password") -> str:
-    """A share password: one line of 8 to 127 bytes (Samba reads it from one line)."""
-    refuse_invisible_characters(text, field)
-    if len(text) < 8:
-        raise Refused(Reason("password-too-short", "A password has at least 8 characters.", field=field))
-    if len(text.encode()) > 127:
-        raise Refused(Reason("password-too-long", "A password has at most 127 bytes.", field=field))
-    return text
 
 
 def job_id(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
-from appliance import command, names
+from appliance import command, passphrases
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Facts
 from appliance.message import Message
@@ -71,7 +71,8 @@ class Plan(msgspec.Struct, frozen=True):
     key_file: bool = False  # the secret that goes with it is a key file, not something to type
 
     def digest(self) -> str:
-        """Sixteen hexadecimal digits over identities: equal as long as the same things would happen to the same things."""
+        """Sixteen hexadecimal digits over identities: equal as long as the same things would
+        happen to the same things."""
         covered = {
             "identity": self.identity,
             "steps": [step.name for step in self.steps],
@@ -110,11 +111,13 @@ class Operation(StrictStruct, tag_field="kind"):
         return ()
 
     def files_taken(self) -> tuple[str, ...]:
-        """The datasets that it takes away or puts back, with all below: nobody may work on their files. Empty name: all."""
+        """The datasets that it takes away or puts back, with all below: nobody may work on their files.
+        Empty name: all."""
         return ()
 
     def disks_taken(self) -> tuple[str, ...]:
-        """By-id paths of whole disks that it writes to: each is read before, to see whether it is as empty as it seems."""
+        """By-id paths of whole disks that it writes to: each is read before, to see whether
+        it is as empty as it seems."""
         return ()
 
     def disks_found(self, facts: Facts) -> tuple[str, ...]:
@@ -126,9 +129,10 @@ class Operation(StrictStruct, tag_field="kind"):
         return False
 
     def check_secret(self, text: str) -> str:
-        """The secret, if it can be one. Raises Refused. The grammar of passphrases is the wider one of those that are made here:
-        a password is one line of at least 8 characters too. One that was made up elsewhere may be shorter."""
-        return names.check_passphrase(text)
+        """The secret, if it can be one. Raises Refused. The grammar of passphrases is the wider one of those
+        that are made here: a password is one line of at least 8 characters too. One that was made up
+        elsewhere may be shorter."""
+        return passphrases.check_passphrase(text)
 
     def snapshot_datasets(self) -> tuple[str, ...]:
         """The datasets whose snapshots it looks at, to be read with the other facts."""
@@ -143,7 +147,8 @@ class Operation(StrictStruct, tag_field="kind"):
         return False
 
     def needs_proof(self, facts: Facts, plan: Plan) -> bool:
-        """Whether it destroys something, or lays it open, so that it waits unless the administrator's password goes with it.
+        """Whether it destroys something, or lays it open, so that it waits unless the
+        administrator's password goes with it.
 
         Every registered operation says so itself (``never``, ``always``, ``if_lost``); one that does not, waits.
         """

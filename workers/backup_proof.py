@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from django.db.models import QuerySet
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.backups import check_keys, drill_base, drill_scratch
 from appliance.backups.check_keys import CheckBackupKeys, KeyCheck
 from appliance.backups.drill_base import Rehearsal
@@ -44,7 +44,8 @@ def is_key_due(one: BackupStatus, now: datetime) -> bool:
 
 
 def is_drill_due(one: BackupStatus, now: datetime) -> bool:
-    """Whether a test is due, and there is room for it and something to compare with. Where not, the backup's page says so."""
+    """Whether a test is due, and there is room for it and something to compare with.
+    Where not, the backup's page says so."""
     if not one.can_run or not one.task.drill or one.good is None:
         return False
     if not is_old(one.proof.drilled, now, proof.DRILL_EVERY) or was_tried(one, proof.drill_kind(one.task), now):
@@ -101,7 +102,8 @@ def is_under_way(run: Job | None) -> bool:
 
 # --- what is remembered -----------------------------------------------------------------------------------------------
 def remember_proof(one: BackupStatus, row: BackupRecord) -> None:
-    """Write down what the checks found that ended since, the pool's last scrub, what has no copy and what is half received."""
+    """Write down what the checks found that ended since, the pool's last scrub, what has no copy
+    and what is half received."""
     found = proof.parse_proof(row.proof)
     before = msgspec.to_builtins(found)
     store_keys(one, found)
@@ -154,8 +156,8 @@ def store_drill(one: BackupStatus, found: proof.Proof) -> None:
 
 
 def store_failed_drill(one: BackupStatus, found: proof.Proof) -> None:
-    """Keep that the latest test failed without a result, and why, until another one has a result. One that was refused was
-    never begun, so it says nothing."""
+    """Keep that the latest test failed without a result, and why, until another one has a result.
+    One that was refused was never begun, so it says nothing."""
     known = max((at for at in (found.drilled, found.broke) if at), default=None)
     if found.drilled and found.broke and found.broke <= found.drilled:
         found.broke, found.why = None, ""

@@ -10,7 +10,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import schedule, snapshot_names
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.backups import run_mark
 from appliance.backups.remote.send_backup import COMPLETE, SendBackup
 from appliance.backups.run_backup import RunBackup
@@ -44,9 +44,10 @@ Build = Callable[[BackupStatus, Pool, datetime], Operation]
 
 
 def start_due_backups() -> Job | None:
-    """Start the run that has been due for longest, or a comparison where no run is due. One at a time on the disks of this box,
-    as two streams on the same disks slow each other down; and one over the network, which may take days the first time. What is
-    fetched over the network goes the other way: a restore, or a test of one, keeps only its computer and its folder."""
+    """Start the run that has been due for longest, or a comparison where no run is due. One at a time on the disks
+    of this box, as two streams on the same disks slow each other down; and one over the network, which may take
+    days the first time. What is fetched over the network goes the other way: a restore, or a test of one, keeps
+    only its computer and its folder."""
     if not store.is_read("snapshots") or not store.is_read("datasets"):
         return None
     recovery.read_phrase()  # so that pages know of it soon after a start
@@ -156,7 +157,8 @@ def run_of(one: BackupStatus, pool: Pool, now: datetime) -> Operation:
 
 
 def comparison_of(one: BackupStatus, pool: Pool, _now: datetime) -> Operation:
-    """The next part of the files, and whatever changed since the last comparison; every file after a difference was found."""
+    """The next part of the files, and whatever changed since the last comparison; every file
+    after a difference was found."""
     record, name, key, target = one.record, one.dataset.name, one.task.key, one.task.root(pool)
     if one.differs:
         return VerifyBackup(dataset=name, key=key, target=target)
@@ -204,8 +206,8 @@ def remember(one: BackupStatus) -> None:
 
 
 def store_remote_run(one: BackupStatus, row: BackupRecord) -> None:
-    """Keep up to when the copies on another computer are complete, as its latest run has noted. One that left a folder out
-    moves nothing."""
+    """Keep up to when the copies on another computer are complete, as its latest run has noted.
+    One that left a folder out moves nothing."""
     job = one.job
     if job is None or job.open or job.kind != "send-backup":
         return
@@ -221,8 +223,9 @@ def store_remote_run(one: BackupStatus, row: BackupRecord) -> None:
 
 
 def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
-    """Keep what the latest comparison found. One that failed has found differences, or could not compare at all. A difference
-    that is known stays until every file was read again, and until then a folder counts as left out only if it always was."""
+    """Keep what the latest comparison found. One that failed has found differences, or could not compare at
+    all. A difference that is known stays until every file was read again, and until then a folder counts as
+    left out only if it always was."""
     jobs = Job.objects.filter(kind="verify-backup", subject=one.dataset.name, backup=one.task.key)
     job = jobs.exclude(state__in=Job.OPEN).exclude(finished=None).order_by("-finished").first()
     if job is None or job.finished is None or (row.compared and job.finished <= row.compared):
@@ -239,8 +242,9 @@ def store_comparison(one: BackupStatus, row: BackupRecord) -> None:
 
 
 def clears_difference(job: Job, found: Comparison, row: BackupRecord) -> bool:
-    """Whether a comparison that found nothing has read everything that the one before it had read: no part of the contents
-    alone, and no folder left out that was there then and compared. Volumes never are, and stand after the folders."""
+    """Whether a comparison that found nothing has read everything that the one before it had read: no
+    part of the contents alone, and no folder left out that was there then and compared. Volumes never
+    are, and stand after the folders."""
     if job.fields.get("cycle", 1) != 1:
         return False
     last = first_fact(DatasetRow.objects.filter(name=found.skipped[-1])) if found.more and found.skipped else None
@@ -263,7 +267,8 @@ def parse_comparison(lines: list[str]) -> Comparison | None:
 
 
 def was_set_here(one: BackupStatus) -> bool:
-    """Whether somebody of this box set the task. Disks from elsewhere bring theirs, which run only once they are set here."""
+    """Whether somebody of this box set the task. Disks from elsewhere bring theirs, which run
+    only once they are set here."""
     done = Job.objects.filter(kind="set-backup", state=Job.State.DONE, subject=one.dataset.name)
     return any(
         one.task.key == task.get("key") for job in done.only("operation") for task in job.fields.get("tasks", ())
@@ -292,15 +297,42 @@ def backup_faults(now: datetime) -> Iterator[Fault]:
     other_keys: set[str] = set()
     for one in status.read_all(now):
         if one.differs and one.record:
-            yield Fault("backup.differs", f"{one.key}:{one.task.key}", Message("The backup of {name} differs from the original.", name=one.dataset.name), backup_proof.differences_text(one.record.differences, one.record.different), f"/backups/of/{one.key}/{one.task.key}/", one.record.different)  # fmt: skip
+            yield Fault(
+                "backup.differs",
+                f"{one.key}:{one.task.key}",
+                Message("The backup of {name} differs from the original.", name=one.dataset.name),
+                backup_proof.differences_text(one.record.differences, one.record.different),
+                f"/backups/of/{one.key}/{one.task.key}/",
+                one.record.different,
+            )
         yield from backup_proof.proof_faults(one)
         if one.remote and one.remote.has_other_key and one.remote.id not in other_keys:
             other_keys.add(one.remote.id)
-            yield Fault("backup.host-key", one.remote.id, Message("{host} shows another host key than the one that was confirmed.", host=one.remote.host), Message("Backups are not sent to it, among them that of {name}.", name=one.dataset.name), f"/backups/computers/{one.remote.id}/")  # fmt: skip
+            yield Fault(
+                "backup.host-key",
+                one.remote.id,
+                Message("{host} shows another host key than the one that was confirmed.", host=one.remote.host),
+                Message("Backups are not sent to it, among them that of {name}.", name=one.dataset.name),
+                f"/backups/computers/{one.remote.id}/",
+            )
         if one.is_late:
             pool, missing = one.pool_name, names_text(one.missing, NAMED)
-            summary = Message("The backup of {name} is too old.", name=one.dataset.name) if one.is_old else Message("The backup of {name} is incomplete.", name=one.dataset.name)  # fmt: skip
+            summary = (
+                Message("The backup of {name} is too old.", name=one.dataset.name)
+                if one.is_old
+                else Message("The backup of {name} is incomplete.", name=one.dataset.name)
+            )
             last = newest_text(one, schedule.box_zone())
             lacks = Message("Without any copy: {missing}.", missing=missing) if one.missing else ""
-            where = Message("Its copies are stored on {pool}.", pool=pool) if one.pool or one.remote else Message("{pool}, where its copies are stored, is not connected.", pool=pool)  # fmt: skip
-            yield Fault("backup.old", f"{one.key}:{one.task.key}", summary, join_messages([last, lacks, where]), f"/backups/of/{one.key}/{one.task.key}/")  # fmt: skip
+            where = (
+                Message("Its copies are stored on {pool}.", pool=pool)
+                if one.pool or one.remote
+                else Message("{pool}, where its copies are stored, is not connected.", pool=pool)
+            )
+            yield Fault(
+                "backup.old",
+                f"{one.key}:{one.task.key}",
+                summary,
+                join_messages([last, lacks, where]),
+                f"/backups/of/{one.key}/{one.task.key}/",
+            )

@@ -1,4 +1,5 @@
-"""What disks say of themselves during a burn-in: their figures, log of self-tests and temperature, read beside the tick."""
+"""What disks say of themselves during a burn-in: their figures, log of self-tests and
+temperature, read beside the tick."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from django.utils import timezone
 from msgspec.structs import asdict
 
 from appliance import agent_client
-from appliance.disks import smart
+from appliance.disks import smart, smart_values
 from web.disks.models import BurnIn
 from web.inventory import store
 from workers import guard
@@ -48,9 +49,9 @@ def read_due() -> None:
     store.touch("burn-ins")
 
 
-def store_reading(row: BurnIn, found: smart.Reading, at: datetime) -> int:
-    """Keep an answer with its burn-in. One of a sleeping disk, or of one that never tells figures, leaves the last ones.
-    One that lacks what was told before is no reading: whatever waits for one goes on waiting."""
+def store_reading(row: BurnIn, found: smart_values.Reading, at: datetime) -> int:
+    """Keep an answer with its burn-in. One of a sleeping disk, or of one that never tells figures, leaves the last
+    ones. One that lacks what was told before is no reading: whatever waits for one goes on waiting."""
     if not found.asleep and is_lacking(row, found):
         if is_awaited(row):
             return 0
@@ -74,11 +75,11 @@ def store_reading(row: BurnIn, found: smart.Reading, at: datetime) -> int:
     return BurnIn.objects.filter(pk=row.pk).update(**columns)
 
 
-def tells_anything(found: smart.Reading) -> bool:
+def tells_anything(found: smart_values.Reading) -> bool:
     return bool(found.answered or found.tests or found.able or found.unable or found.testing)
 
 
-def is_lacking(row: BurnIn, found: smart.Reading) -> bool:
+def is_lacking(row: BurnIn, found: smart_values.Reading) -> bool:
     """Whether the disk hangs, or no longer tells what it told at the beginning.
 
     In a self-test its log, or that one runs, is enough; elsewhere the figures are what matters.

@@ -17,7 +17,7 @@ from appliance import agent_client, command
 from appliance.backups.pairing import receivers
 from appliance.backups.remote import settings as remote_settings
 from appliance.disks import inventory as disk_inventory
-from appliance.disks import latency, smart
+from appliance.disks import latency, smart, smart_values
 from appliance.errors import Failed, LarderError, explain_error
 from appliance.facts.box import Disk, Pool, Service
 from appliance.facts.datasets import Dataset
@@ -99,7 +99,8 @@ def collect_now() -> None:
 def update_source(name: str, read: Callable[[], bool], *, at: datetime | None = None, without: str = "") -> bool:
     """Read one source and note how that went, as of now or of the time given; whether it could be read.
 
-    A reading that hangs in the kernel is not started again meanwhile, except ``without`` the pools that it may wait for.
+    A reading that hangs in the kernel is not started again meanwhile, except ``without``
+    the pools that it may wait for.
     """
     reading_of = f"{name} without {without}" if without else name
     if (pid := _stuck.get(reading_of)) and is_running(pid):
@@ -200,7 +201,8 @@ def collect_all() -> None:
 
 
 def read_running(pools: Collection[Pool], stopped: Collection[str]) -> tuple[Dataset, ...]:
-    """The datasets of all pools but the stopped ones: a list of those may hang, and otherwise leaves them out. Raises Failed."""
+    """The datasets of all pools but the stopped ones: a list of those may hang, and otherwise leaves them out.
+    Raises Failed."""
     running = [pool.name for pool in pools if pool.name not in stopped]
     if len(running) == len(pools):
         return status.read_datasets()
@@ -208,7 +210,8 @@ def read_running(pools: Collection[Pool], stopped: Collection[str]) -> tuple[Dat
 
 
 def keep_stopped(listed: Iterable[Dataset]) -> tuple[Dataset, ...]:
-    """What is known of the datasets of stopped pools and was not listed: ``zfs list`` leaves those out and says nothing (2.3.9).
+    """What is known of the datasets of stopped pools and was not listed:
+    ``zfs list`` leaves those out and says nothing (2.3.9).
 
     Pages would otherwise say that the pool is empty, and offer what is harmful to a copy in it.
     """
@@ -290,7 +293,8 @@ def set_sleep_timers() -> None:
 
 @app.task(name="workers.temperatures")
 def collect_temperatures() -> None:
-    """Ask all disks for SMART. Does nothing while another call does: on a slow box one takes minutes, and two take longer."""
+    """Ask all disks for SMART. Does nothing while another call does: on a slow box one takes
+    minutes, and two take longer."""
     if not _smart_lock.acquire(blocking=False):
         return
     try:
@@ -320,7 +324,7 @@ def store_smart(disks: Iterable[DiskRow]) -> bool:
     if not rows:
         return False
     answers = agent_client.send_request({"verb": "read-smart", "disks": list(rows)}, silence=180).get("facts", {})
-    parts, readings = guard.Parts(), dict[DiskRow, smart.Reading]()
+    parts, readings = guard.Parts(), dict[DiskRow, smart_values.Reading]()
     for path, row in rows.items():
         if path in answers and (found := parts.get(row.label, partial(smart.read_smart, answers[path]))) is not None:
             readings[row] = found
@@ -340,8 +344,8 @@ def has_smart(row: DiskRow) -> bool:
 def collect_reported(devices: Collection[str]) -> None:
     """Ask the disks that smartd reported, by its names for them, then judge the alerts.
 
-    They are asked also while their sleep timer runs; smartctl leaves a sleeping disk alone. The source "temperatures" is
-    not marked as read, because the other disks were not asked.
+    They are asked also while their sleep timer runs; smartctl leaves a sleeping disk alone.
+    The source "temperatures" is not marked as read, because the other disks were not asked.
     """
     rows = [row for row in DiskRow.objects.all() if has_smart(row) and names_device(row.fact, devices)]
     try:

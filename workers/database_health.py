@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import connections
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.errors import explain_error
 from appliance.message import Message
 
@@ -59,8 +59,8 @@ def seen_unusable(now: datetime) -> None:
 
 
 def was_unusable(began: datetime, ended: datetime) -> bool:
-    """Whether a database could perhaps not be used at some time in between: from the look before the last fault was seen to
-    the look after it."""
+    """Whether a database could perhaps not be used at some time in between: from the look before the last fault was
+    seen to the look after it."""
     if not _unusable:
         return False
     first, last = _unusable

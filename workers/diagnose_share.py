@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from appliance import agent_client
 from appliance.errors import explain_error
-from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot import diagnosis
 from web.inventory.dataset_models import DatasetRow
 from web.inventory.models import SeenRow
 from web.inventory.source_names import SEEN
@@ -18,7 +18,8 @@ from workers.collectors import update_source
 
 @app.task(name="workers.look_at_share")
 def collect_diagnosis(key: str, protocol: str, person: str) -> None:
-    """Have the agent diagnose one share for one user and store the result, or why there is none, with that question alone."""
+    """Have the agent diagnose one share for one user and store the result, or why there is none,
+    with that question alone."""
     at = timezone.now()
 
     def store_answer(name: str, error: str = "", **found: object) -> None:
@@ -33,7 +34,9 @@ def collect_diagnosis(key: str, protocol: str, person: str) -> None:
             return True
         request = {"verb": "look-at-share", "dataset": row.name, "protocol": protocol, "person": person}
         try:
-            seen = msgspec.convert(agent_client.send_request(request, silence=180).get("facts", {}), diagnose.Diagnosis)
+            seen = msgspec.convert(
+                agent_client.send_request(request, silence=180).get("facts", {}), diagnosis.Diagnosis
+            )
         except Exception as problem:
             store_answer(row.name, explain_error(problem))
             raise

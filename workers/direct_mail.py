@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.utils import timezone
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from web.alerts import reconcile
 from web.alerts.models import Alert, MailSettings, Message
 from web.language import in_language, language_of_box
@@ -74,12 +74,21 @@ def send_mails(faults: list[Fault]) -> None:
 
 def send_one(fault: Fault, mail_settings: MailSettings, code: str, to: list[str]) -> None:
     now = timezone.now()
-    alert = Alert(kind=fault.kind, subject=fault.subject, severity="critical", summary=fault.summary, detail=fault.detail, first_seen=now)  # fmt: skip
+    alert = Alert(
+        kind=fault.kind,
+        subject=fault.subject,
+        severity="critical",
+        summary=fault.summary,
+        detail=fault.detail,
+        first_seen=now,
+    )
     key = hashlib.sha256(f"{fault.kind} {fault.subject} {now.timestamp()}".encode()).hexdigest()[:20]
     sender = mail_settings.sender or mail_settings.user
     # Without a link: an alert that is not stored has no page.
     with in_language(code):
-        letter = mail_text.build_alert_mail([(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}")  # fmt: skip
+        letter = mail_text.build_alert_mail(
+            [(alert, "raised")], box=str(settings.BOX_NAME), base="", sender=sender, to=to, key=f"straight-{key}"
+        )
     with deliver.mail_server(mail_settings) as smtp:
         smtp.send_message(letter, from_addr=sender, to_addrs=to)
     _told.add(fault.key)

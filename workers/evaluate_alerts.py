@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from appliance.agent import delayed_jobs
 from appliance.alerts import rules
-from appliance.alerts.rules import AlertInput, DiskStatus, Fault, Restarted
+from appliance.alerts.fault import AlertInput, DiskStatus, Fault, Restarted
 from appliance.alerts.sources import SOURCES
 from appliance.benchmarks import scratch_claim
 from appliance.disks import latency
@@ -117,8 +117,8 @@ def is_read(sources: dict[str, Source], name: str) -> bool:
 
 
 def met_unusable(row: Source | None) -> bool:
-    """Whether a source was last read while a database could not be used, so that its error may be of that alone. The next
-    reading tells."""
+    """Whether a source was last read while a database could not be used, so that its error may be of that alone.
+    The next reading tells."""
     if row is None or row.checked is None or not row.error:
         return False
     return database_health.was_unusable(row.checked - timedelta(seconds=row.seconds), row.checked)
@@ -143,7 +143,8 @@ def note_first_seen(found: list[Fault]) -> dict[str, float]:
 
 
 def lasting_faults(found: list[Fault], known: frozenset[tuple[str, str]], since: dict[str, float]) -> list[Fault]:
-    """The faults that have an alert already or have lasted for their kind's ``wait``; a service that restarts has not."""
+    """The faults that have an alert already or have lasted for their kind's ``wait``; a
+    service that restarts has not."""
     now = time.monotonic()
     return [
         fault
@@ -159,7 +160,8 @@ def waiting_jobs() -> Iterator[tuple[delayed_jobs.Waiting, str]]:
 
 
 def gather_facts(now: datetime, sources: dict[str, Source], parts: guard.Parts | None = None) -> AlertInput:
-    """Everything the rules look at. What cannot be looked up is left out and named in ``parts``, so that nothing clears."""
+    """Everything the rules look at. What cannot be looked up is left out and named in
+    ``parts``, so that nothing clears."""
     parts = guard.Parts() if parts is None else parts
     facts = parts.get(Message("pools"), lambda: store.facts_of_pools(parts.get)) or Facts()
     # A pool that is only there to be measured loses disks and goes away because Larder has it do so.
@@ -224,7 +226,9 @@ def bays_seen(pools: tuple[Pool, ...], homes: KnownBays | None, parts: guard.Par
     return without_guesses(found, (homes or {}).values())
 
 
-def disks_seen(pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, parts: guard.Parts) -> tuple[DiskStatus, ...]:  # fmt: skip
+def disks_seen(
+    pools: tuple[Pool, ...], bays: Iterable[Bay], now: datetime, parts: guard.Parts
+) -> tuple[DiskStatus, ...]:
     """The disks, each by itself: one whose row is odd hides no other."""
     rows = {row.key: row for row in parts.get(Message("disks"), lambda: list(DiskRow.objects.all())) or []}
     broken = {link_of(one) for pool in pools for one in pool.devices() if one.state in vdev_state.LOST}
@@ -328,14 +332,16 @@ def store_pool_days(pools: Iterable[Pool], now: datetime, look_up: LookUp = look
         row, total = rows.get(str(pool.guid)), root.used + root.available
         if row is None or row.ended or abs(row.used - root.used) * 100 > total or row.name != pool.name:
             PoolDay.objects.update_or_create(
-                guid=str(pool.guid), day=now.date(), defaults={"name": pool.name, "used": root.used, "total": total, "ended": False}
-            )  # fmt: skip
+                guid=str(pool.guid),
+                day=now.date(),
+                defaults={"name": pool.name, "used": root.used, "total": total, "ended": False},
+            )
             PoolDay.objects.filter(guid=str(pool.guid)).exclude(day=now.date()).update(ended=False)
 
 
 def note_missing_pools(here: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Guid and name of each pool that was here and is not (``here``: guids); one that somebody exported or destroyed is noted
-    as ended."""
+    """Guid and name of each pool that was here and is not (``here``: guids); one that somebody exported or
+    destroyed is noted as ended."""
     today, last = timezone.now().date(), dict[str, PoolDay]()
     for row in PoolDay.objects.filter(ended=False).exclude(guid__in=here):
         if row.day <= today or row.guid not in last:  # a later day was stored while the clock was ahead
@@ -343,7 +349,11 @@ def note_missing_pools(here: Collection[str]) -> tuple[tuple[str, str], ...]:
     missing = []
     for guid, row in last.items():
         begin = datetime.combine(min(row.day, today), datetime.min.time(), timezone.now().tzinfo)
-        told = Event.objects.filter(kind__in=["sysevent.fs.zfs.pool_export", "sysevent.fs.zfs.pool_destroy"], subject=row.name, received__gte=begin)  # fmt: skip
+        told = Event.objects.filter(
+            kind__in=["sysevent.fs.zfs.pool_export", "sysevent.fs.zfs.pool_destroy"],
+            subject=row.name,
+            received__gte=begin,
+        )
         done = Job.objects.filter(kind__in=ENDED, subject=row.name, state=Job.State.DONE, created__gte=begin)
         if told.exists() or done.exists():
             PoolDay.objects.filter(guid=guid).update(ended=True)

@@ -1,11 +1,12 @@
-"""Follow the plans to give pools larger disks: note each step that ZFS shows, close what is done, remind of what stands."""
+"""Follow the plans to give pools larger disks: note each step that ZFS shows, close what is
+done, remind of what stands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.facts.box import Pool
 from appliance.formatting import about_days, disk_size
 from appliance.message import Message
@@ -35,13 +36,24 @@ def follow_plans(
             continue
         if now - plan.moved > growth_plans.STANDS:
             waits = about_days((now - plan.moved).days)
-            left = Message("{done} of {total} disks are replaced by ones of {size}.", done=state.done, total=state.total, size=disk_size(plan.size))  # fmt: skip
-            yield Fault("growth.standing", str(pool.guid), Message("{name}: nothing has happened in its plan for {waits}.", name=pool.name, waits=waits), left, f"/pools/{pool.guid}/growth/")  # fmt: skip
+            left = Message(
+                "{done} of {total} disks are replaced by ones of {size}.",
+                done=state.done,
+                total=state.total,
+                size=disk_size(plan.size),
+            )
+            yield Fault(
+                "growth.standing",
+                str(pool.guid),
+                Message("{name}: nothing has happened in its plan for {waits}.", name=pool.name, waits=waits),
+                left,
+                f"/pools/{pool.guid}/growth/",
+            )
 
 
 def note_step(plan: GrowthPlan, state: PlanState, now: datetime, places: list[str], *, working: bool) -> None:
-    """Store how far the plan is, that it moves, and the fields of ``places``. A time that lies ahead was noted while the
-    clock was wrong."""
+    """Store how far the plan is, that it moves, and the fields of ``places``.
+    A time that lies ahead was noted while the clock was wrong."""
     fields, stepped = [*places], state.done != plan.done or plan.moved > now
     if stepped or (working and (now - plan.moved).days >= 1):
         plan.done, plan.moved = state.done, now

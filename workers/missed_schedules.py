@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from appliance import schedule
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.facts.box import Facts
 from appliance.formatting import day_text, moment_text, names_text
 from appliance.message import Message
@@ -26,8 +26,8 @@ MOST_NAMED = 5
 
 
 def update_overdue(facts: Facts, now: datetime, look_up: LookUp = look_up_strictly) -> Iterator[Fault]:
-    """Look for overdue work, note since when it waits, and yield its faults. With another ``look_up`` each kind is looked for
-    by itself."""
+    """Look for overdue work, note since when it waits, and yield its faults.
+    With another ``look_up`` each kind is looked for by itself."""
     shift = clock.clock_shift()
     kinds: tuple[tuple[str, Callable[[], Iterable[Fault]]], ...] = (
         (Message("scrubs"), lambda: tuple(overdue_scrubs(facts, now))),
@@ -40,9 +40,24 @@ def update_overdue(facts: Facts, now: datetime, look_up: LookUp = look_up_strict
         yield from look_up(name, look) or ()
     if shift and datasets_with_policies():
         believed = moment_text((now + shift).astimezone(schedule.box_zone()))
-        yield Fault("clock.doubted", "clock", Message("The clock may be wrong."), Message("Going by the box's uptime, it must be at least {believed}. Snapshots use that time. Check the clock on the System page.", believed=believed))  # fmt: skip
+        yield Fault(
+            "clock.doubted",
+            "clock",
+            Message("The clock may be wrong."),
+            Message(
+                "Going by the box's uptime, it must be at least {believed}. Snapshots use that time. Check "
+                "the clock on the System page.",
+                believed=believed,
+            ),
+        )
     elif clock.network_clock.is_unset():
-        yield Fault("clock.unset", "clock", Message("The clock has not been set from the network for a day."), Message("No time server has answered since the box was started, or none is asked."), "/system/")  # fmt: skip
+        yield Fault(
+            "clock.unset",
+            "clock",
+            Message("The clock has not been set from the network for a day."),
+            Message("No time server has answered since the box was started, or none is asked."),
+            "/system/",
+        )
 
 
 def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
@@ -57,14 +72,20 @@ def overdue_scrubs(facts: Facts, now: datetime) -> Iterator[Fault]:
                 if found.ended
                 else Message("It has never been scrubbed.")
             )
-            yield Fault("scrub.overdue", str(pool.guid), Message("{name} was not scrubbed in time.", name=pool.name), last, f"/pools/{pool.guid}/")  # fmt: skip
+            yield Fault(
+                "scrub.overdue",
+                str(pool.guid),
+                Message("{name} was not scrubbed in time.", name=pool.name),
+                last,
+                f"/pools/{pool.guid}/",
+            )
 
 
 class OverdueSnapshots:
     """Folders whose snapshot schedule missed a snapshot, one fault per pool.
 
-    What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the rows
-    (``workers/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
+    What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the
+    rows (``workers/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
     """
 
     def __init__(self, seconds: float = 300.0) -> None:
@@ -79,7 +100,14 @@ class OverdueSnapshots:
         for pool in facts.pools:
             names = self.late.get(pool.name, [])
             if names and pool.state != "SUSPENDED":
-                yield Fault("policy.overdue", str(pool.guid), Message("{name}: snapshots were not taken.", name=pool.name), Message("A snapshot of {names} was due.", names=names_text(names, MOST_NAMED)), "/jobs/", len(names))  # fmt: skip
+                yield Fault(
+                    "policy.overdue",
+                    str(pool.guid),
+                    Message("{name}: snapshots were not taken.", name=pool.name),
+                    Message("A snapshot of {names} was due.", names=names_text(names, MOST_NAMED)),
+                    "/jobs/",
+                    len(names),
+                )
 
     def refresh_late(self, facts: Facts, now: datetime) -> None:
         """Find the folders that wait too long, and store since when each waits."""

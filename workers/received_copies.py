@@ -13,7 +13,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import agent_client, schedule
-from appliance.alerts.rules import Fault, Space
+from appliance.alerts.fault import Fault, Space
 from appliance.backups.pairing.prune_received import CopiesInUse, PruneReceived
 from appliance.backups.retention import expired_received
 from appliance.facts.copy_mark import is_continued
@@ -68,14 +68,15 @@ def start_prune(receiver: Receiver, now: datetime) -> Job | None:
 
 
 def read_in_use(receiver: Receiver) -> CopiesInUse:
-    """What has to stay for now: this process sees neither those of another user nor what a token says. Raises Refused, Failed."""
+    """What has to stay for now: this process sees neither those of another user nor what a token says.
+    Raises Refused, Failed."""
     request = {"verb": "read-copies-in-use", "receiver": receiver.id}
     return msgspec.convert(agent_client.send_request(request, silence=180).get("facts", {}), CopiesInUse)
 
 
 def find_expired(receiver: Receiver, now: datetime, in_use: CopiesInUse = NOTHING) -> list[Snapshot]:
-    """What the retention lets go and nothing uses, as far as the inventory tells, of one folder after the other: a sender
-    may have sent very many snapshots."""
+    """What the retention lets go and nothing uses, as far as the inventory tells, of one folder after the other: a
+    sender may have sent very many snapshots."""
     if receiver.keep is None:
         return []
     below = f"{receiver.root}/"
@@ -94,14 +95,29 @@ def find_expired(receiver: Receiver, now: datetime, in_use: CopiesInUse = NOTHIN
 
 # --- alerts -----------------------------------------------------------------------------------------------------------
 def received_faults(now: datetime) -> Iterator[Fault]:
-    """A fault for each box that was not here for longer than agreed, and for each folder whose limit is nearly used up."""
+    """A fault for each box that was not here for longer than agreed, and for each folder
+    whose limit is nearly used up."""
     for one in received.read_all(now):
         receiver, link = one.receiver, f"/backups/receiving/{one.receiver.id}/"
         if one.is_silent and one.last_here:
             last = moment_text(one.last_here.astimezone(schedule.box_zone()))
-            yield Fault("received.silent", receiver.id, Message("{box} has not connected for more than {days} days.", box=receiver.name, days=receiver.days), Message("It last connected on {last}.", last=last), link)  # fmt: skip
+            yield Fault(
+                "received.silent",
+                receiver.id,
+                Message("{box} has not connected for more than {days} days.", box=receiver.name, days=receiver.days),
+                Message("It last connected on {last}.", last=last),
+                link,
+            )
         if one.is_nearly_full and one.folder:
-            yield Fault("received.full", receiver.id, Message("The copies of {box} use {percent} % of their limit.", box=receiver.name, percent=one.limit_percent), Message("{free} are free in {root}.", free=size_text(one.folder.available), root=receiver.root), link)  # fmt: skip
+            yield Fault(
+                "received.full",
+                receiver.id,
+                Message(
+                    "The copies of {box} use {percent} % of their limit.", box=receiver.name, percent=one.limit_percent
+                ),
+                Message("{free} are free in {root}.", free=size_text(one.folder.available), root=receiver.root),
+                link,
+            )
 
 
 def with_senders(spaces: Iterable[Space], look_up: LookUp = look_up_strictly) -> tuple[Space, ...]:

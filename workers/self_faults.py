@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.message import Message
 from web.inventory.models import Source
 from web.system import database

@@ -13,7 +13,7 @@ from django.utils import timezone
 from appliance import schedule
 from appliance.disks import selftest_schedule
 from appliance.disks.selftest import StartSelfTest
-from appliance.disks.smart import SelfTest
+from appliance.disks.smart_values import SelfTest
 from appliance.errors import Refused
 from appliance.facts.box import Pool
 from appliance.zfs.vdev_tree import link_of
@@ -40,7 +40,8 @@ class KnownDisk(msgspec.Struct, frozen=True):
 
 
 def begin_due_selftests(now: datetime | None = None) -> list[Job]:
-    """Start the tests that are due; returns their jobs. Starts none while the pools cannot be read or a test is starting.
+    """Start the tests that are due; returns their jobs.
+    Starts none while the pools cannot be read or a test is starting.
 
     A job that hangs on one disk holds up only that disk and those that would be tested in its stead.
     """
@@ -91,7 +92,12 @@ def store_new_disks(now: datetime) -> None:
 
 def known_disks(pools: Iterable[Pool], now: datetime, look_up: LookUp = look_up_strictly) -> list[KnownDisk]:
     """Every disk that the schedule may test. One whose row is odd is left out if ``look_up`` returns None for it."""
-    groups = {link_of(device): f"{pool.guid}/{group.guid}" for pool in pools for group in pool.vdevs for device in group.devices()}  # fmt: skip
+    groups = {
+        link_of(device): f"{pool.guid}/{group.guid}"
+        for pool in pools
+        for group in pool.vdevs
+        for device in group.devices()
+    }
     cares = {care.disk: care for care in DiskCare.objects.all()}
     found = []
     for row in DiskRow.objects.all():

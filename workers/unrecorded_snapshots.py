@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.formatting import names_text
 from appliance.message import Message
 from web.inventory import store
@@ -27,7 +27,18 @@ class UnrecordedSnapshots:
         if store.is_read("snapshots"):
             self.looks.take_turn(self.refresh_counts)
         if self.counts:
-            yield Fault("policy.unrecorded", "snapshots", Message("Snapshot schedules leave some automatic snapshots alone."), Message("{count} in {names}: taken by another Larder box, for another folder, or before this box lost its settings.", count=sum(self.counts.values()), names=names_text(sorted(self.counts), MOST_NAMED)), "/snapshots/policies/")  # fmt: skip
+            yield Fault(
+                "policy.unrecorded",
+                "snapshots",
+                Message("Snapshot schedules leave some automatic snapshots alone."),
+                Message(
+                    "{count} in {names}: taken by another Larder box, for another folder, or before this box "
+                    "lost its settings.",
+                    count=sum(self.counts.values()),
+                    names=names_text(sorted(self.counts), MOST_NAMED),
+                ),
+                "/snapshots/policies/",
+            )
 
     def refresh_counts(self) -> None:
         every = [dataset for datasets in datasets_with_policies().values() for dataset, _policy in datasets]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from appliance import names
+from appliance import passphrases
 from appliance.agent import delayed_jobs, journal, proof
 from appliance.agent.journal import OUTDATED, AlreadyKnown, Journal
 from appliance.command import CommandTimedOut
@@ -39,8 +39,9 @@ class PlanOutdated(Exception):
     """The plan is another than the one that the job was made with, and nobody has confirmed that one."""
 
 
-def take_secret(job: str, owners: frozenset[int], check: Callable[[str], str] = names.check_passphrase) -> str:
-    """Read the job's secret and remove it: it can be had once. Raises Refused where there is none or none that may be."""
+def take_secret(job: str, owners: frozenset[int], check: Callable[[str], str] = passphrases.check_passphrase) -> str:
+    """Read the job's secret and remove it: it can be had once.
+    Raises Refused where there is none or none that may be."""
     path = paths.SECRETS / job
     try:
         # Without O_NONBLOCK a pipe put there would hold the agent, and the locks of its job, for ever.
@@ -76,7 +77,7 @@ class Running:
     """The Work of one job: progress goes to the client and to a file, notes go to the journal."""
 
     def __init__(
-        self, record: Journal, send: Send, check_secret: Callable[[str], str] = names.check_passphrase
+        self, record: Journal, send: Send, check_secret: Callable[[str], str] = passphrases.check_passphrase
     ) -> None:
         self.journal, self.send = record, send
         self.file = paths.JOBS / record.job
@@ -91,7 +92,8 @@ class Running:
         self.span = (start, end)
 
     def progress(self, percent: int, phrase: str, *, waits: bool = False) -> None:
-        """``waits``: another job holds what this one needs. The worker cannot tell from the phrase, which is for people."""
+        """``waits``: another job holds what this one needs.
+        The worker cannot tell from the phrase, which is for people."""
         start, end = self.span
         now = (start + (end - start) * max(0, min(percent, 100)) // 100, phrase)
         if now != self.told:
@@ -113,7 +115,13 @@ class Running:
     def wait_for_lock(self, name: str) -> None:
         """Tell that another job holds what this one needs. Raises Cancelled."""
         doing = locks.holder_text(name)
-        self.progress(0, Message("Waiting for another job: {doing}", doing=doing) if doing else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)), waits=True)  # fmt: skip
+        self.progress(
+            0,
+            Message("Waiting for another job: {doing}", doing=doing)
+            if doing
+            else Message("Waiting: another job is at work on {name}", name=locks.words_for(name)),
+            waits=True,
+        )
         self.stop_if_asked()
 
     def stop_if_asked(self) -> None:
@@ -132,8 +140,9 @@ def execute(
 ) -> None:
     """Run the operation once under this id, or follow the run that is under way. The last thing sent is the outcome.
 
-    One that needs a proof and has none waits: it runs when it is asked for again after that time. Where the plan is no
-    longer that of ``digest``, it is refused if somebody has seen that one; else it is as if it had never been asked for.
+    One that needs a proof and has none waits: it runs when it is asked for again after that time. Where
+    the plan is no longer that of ``digest``, it is refused if somebody has seen that one; else it is as if
+    it had never been asked for.
     """
     waited: Journal | None = None
     try:
@@ -187,7 +196,8 @@ def execute(
 
 
 def plan_of_today(operation: Operation, facts: Facts, digest: str, seen: bool) -> Plan:
-    """The plan, which is that of ``digest``. Raises Refused where it is another, or PlanOutdated if nobody has seen that."""
+    """The plan, which is that of ``digest``. Raises Refused where it is another, or
+    PlanOutdated if nobody has seen that."""
     plan = checked_plan(operation, facts)
     if plan.digest() == digest:
         return plan
@@ -196,13 +206,15 @@ def plan_of_today(operation: Operation, facts: Facts, digest: str, seen: bool) -
     raise Refused(
         Reason(
             "plan-changed",
-            "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was done. Look at the new plan.",
+            "Something changed since you looked at the plan: a disk, a pool or what is on them. Nothing was "
+            "done. Look at the new plan.",
         )
     )
 
 
 def run_steps(plan: Plan, record: Journal, work: Running) -> None:
-    """Run the steps in their order, each written into the journal before and after. One that fails stays ``work.step``."""
+    """Run the steps in their order, each written into the journal before and after.
+    One that fails stays ``work.step``."""
     for at, item in enumerate(plan.steps):
         work.stop_if_asked()
         work.within(at * 100 // len(plan.steps), (at + 1) * 100 // len(plan.steps))
@@ -246,7 +258,8 @@ def finish(record: Journal, work: Running, state: str, text: str) -> None:
 
 
 def explain_failure(operation: Operation, step: str, error: Exception, read_facts: Callable[[], Facts]) -> str:
-    """What went wrong in a step and what to do now. A fault of Larder's own leaves its traceback in the system's journal."""
+    """What went wrong in a step and what to do now. A fault of Larder's own leaves its
+    traceback in the system's journal."""
     if not isinstance(error, LarderError):
         traceback.print_exception(error)
     # Where a command hangs in the kernel, reading the facts would leave another that hangs.
@@ -331,8 +344,8 @@ def words_for_steps(done: int, steps: int) -> Message:
 def look_back(operation: Operation, steps: Sequence[str], facts: Facts) -> tuple[int, str]:
     """How many steps of a job that was interrupted have their effect, and what to do about the first that has not.
 
-    What the job was about may be gone since: a step that cannot be looked at counts as not done. Otherwise the job would
-    never end. Raises CommandTimedOut where the system does not answer now.
+    What the job was about may be gone since: a step that cannot be looked at counts as not done.
+    Otherwise the job would never end. Raises CommandTimedOut where the system does not answer now.
     """
     try:
         facts = operation.load_extra_facts(facts)

@@ -1,4 +1,5 @@
-"""Send one dataset's stream from ``zfs send`` to ``zfs receive``, counting bytes; stopping leaves a state to resume from.
+"""Send one dataset's stream from ``zfs send`` to ``zfs receive``, counting bytes; stopping
+leaves a state to resume from.
 
 The bytes go from pipe to pipe in the kernel (splice(2)), never through Python. To stop, only the sender is ended: the
 receiver then keeps what has arrived (``receive -s``), and the next run goes on there.
@@ -28,7 +29,10 @@ SILENCE = 900.0  # seconds without a byte: disks that spin up or a pool that fre
 SECONDS_TO_FINISH = 1800.0  # at the end of a stream ZFS writes what it still has in memory
 SECONDS_TO_LET_GO = 120.0  # for another computer to keep what has arrived of a stream that was stopped
 MOST_SAID = 4000
-POOL_STOPPED = Message("A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run goes on from there.")  # fmt: skip
+POOL_STOPPED = Message(
+    "A disk does not answer. Put it back, then restart the box. What has arrived stays, and the next run "
+    "goes on from there."
+)
 
 
 class NotReceived(Failed):
@@ -79,7 +83,8 @@ class Stream(msgspec.Struct):
                 pass
 
     def wait_for_room(self) -> None:
-        """Wait until there are bytes to move, or room for them, at most a second; then until it is worth moving them."""
+        """Wait until there are bytes to move, or room for them, at most a second; then
+        until it is worth moving them."""
         poll = select.poll()
         if select.select([self.source], [], [], 0)[0]:
             poll.register(self.sink, select.POLLOUT)
@@ -89,8 +94,8 @@ class Stream(msgspec.Struct):
             poll.register(handle, select.POLLIN)
         poll.poll(SECONDS_BETWEEN_LOOKS * 1000)
         self.listen()
-        # ssh takes and gives 16 KiB at a time: to be woken for each costs more than to move them. Half a pipe comes together,
-        # or comes free, in the moment that this waits.
+        # ssh takes and gives 16 KiB at a time: to be woken for each costs more than to move them.
+        # Half a pipe comes together, or comes free, in the moment that this waits.
         together, self.waited_at = self.moved - self.waited_at, self.moved
         if together:
             self.pause *= min(self.size / 2 / together, 2)
@@ -103,10 +108,18 @@ class Stream(msgspec.Struct):
         if silence > SECONDS_BETWEEN_LOOKS and self.stopped():
             raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED)
         if silence > SILENCE:
-            raise Failed(Message("The copy stopped moving"), Message("Nothing was read or written for {minutes} minutes. Look at the disks and their cables. If the pool of the copies has stopped, restart the box.", minutes=f"{SILENCE / 60:.0f}"))  # fmt: skip
+            raise Failed(
+                Message("The copy stopped moving"),
+                Message(
+                    "Nothing was read or written for {minutes} minutes. Look at the disks and their cables. "
+                    "If the pool of the copies has stopped, restart the box.",
+                    minutes=f"{SILENCE / 60:.0f}",
+                ),
+            )
 
     def relay_header(self, tell: Callable[[int], None]) -> None:
-        """Let the beginning through where it is that of a single snapshot. Raises Failed, and the receiver has got nothing."""
+        """Let the beginning through where it is that of a single snapshot.
+        Raises Failed, and the receiver has got nothing."""
         began, header = time.monotonic(), b""
         while len(header) < stream_header.LENGTH:
             if not select.select([self.source], [], [], SECONDS_BETWEEN_LOOKS)[0]:
@@ -118,7 +131,10 @@ class Stream(msgspec.Struct):
             else:
                 return  # the sender says why
         if not stream_header.is_single(header):
-            raise Failed(Message("The other computer does not send exactly one snapshot"), Message("Nothing of it was received. Find out who has changed that computer."))  # fmt: skip
+            raise Failed(
+                Message("The other computer does not send exactly one snapshot"),
+                Message("Nothing of it was received. Find out who has changed that computer."),
+            )
         try:
             self.moved += os.write(self.sink, header)  # far less than an empty pipe takes at once
         except BrokenPipeError:
@@ -149,7 +165,8 @@ class Stream(msgspec.Struct):
                 tell(self.moved)
 
     def finish(self, process: command.Process, seconds: float) -> int | None:
-        """The status of a process once it has ended; None where it has not in that time, or cannot because the pool stopped."""
+        """The status of a process once it has ended; None where it has not in that time, or cannot
+        because the pool stopped."""
         until = time.monotonic() + seconds
         while process.poll() is None and time.monotonic() < until and not self.stopped():
             self.listen()
@@ -170,11 +187,12 @@ def send_stream(
 ) -> int:
     """Run both commands with the stream between them; the bytes that went through.
 
-    ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep what it
-    has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number. ``stopped``: whether the
-    pool that receives has stopped: its receiver then sits in the kernel and is not waited for. ``may_end``: whether the
-    receiver is ssh, which is ended where the other side hangs: it would hold the locks of the job for ever. ``foreign``: whether
-    another computer sends, of which only a single snapshot is received. Raises Failed with what ZFS said.
+    ``tell`` is called every second with the bytes so far; what it raises stops the sender, lets the receiver keep
+    what it has, and goes on to the caller. ``rate``: the most bytes a second at that moment, 0 for any number.
+    ``stopped``: whether the pool that receives has stopped: its receiver then sits in the kernel and is not waited
+    for. ``may_end``: whether the receiver is ssh, which is ended where the other side hangs: it would hold the locks
+    of the job for ever. ``foreign``: whether another computer sends, of which only a single snapshot is received.
+    Raises Failed with what ZFS said.
     """
     stream = open_stream(sender, receiver)
     stream.stopped = stopped
@@ -193,12 +211,8 @@ def send_stream(
             os.close(stream.source)
             os.close(stream.sink)
             received = stream.finish(stream.receiver, patience)
-        if received is None and stopped():
-            raise Failed(Message("The pool that receives has stopped"), POOL_STOPPED)
-        if received is None and may_end:
-            raise Failed(Message("The copy does not finish"), Message("ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool."))  # fmt: skip
         if received is None:
-            raise Failed(Message("The copy does not finish"), Message("{receiver} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.", receiver=receiver[0]))  # fmt: skip
+            raise unfinished(receiver[0], pool_stopped=stopped(), elsewhere=may_end)
         sent = stream.finish(stream.sender, SECONDS_BETWEEN_LOOKS * 10)
         if received:
             complaint = stream.text(stream.sender)
@@ -212,6 +226,21 @@ def send_stream(
                 command.kill_process(process)
             elif process.stderr:
                 process.stderr.close()
+
+
+def unfinished(receiver: str, *, pool_stopped: bool, elsewhere: bool) -> Failed:
+    """Why a copy does not finish; ``elsewhere``: its disks are another computer's."""
+    if pool_stopped:
+        return Failed(Message("The pool that receives has stopped"), POOL_STOPPED)
+    advice = (
+        Message("ZFS on the other computer waits for the disks of the copy. Look at them, and at its pool.")
+        if elsewhere
+        else Message(
+            "{receiver} waits for the disks of the copy. Look at them; if the pool has stopped, restart the box.",
+            receiver=receiver,
+        )
+    )
+    return Failed(Message("The copy does not finish"), advice)
 
 
 def open_stream(sender: Sequence[str], receiver: Sequence[str]) -> Stream:

@@ -1,7 +1,7 @@
 """The operation that tests some regions of an empty disk: each is written, read back and compared.
 
-A burn-in is a row of such jobs (``workers/burn_in.py``). The results are lines in the job's log, one for each region, so what
-was tested before a crash counts, and the next job begins with the first region that has none.
+A burn-in is a row of such jobs (``workers/burn_in.py``). The results are lines in the job's log, one for each region,
+so what was tested before a crash counts, and the next job begins with the first region that has none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from appliance.benchmarks.environment import DiskIo, read_io
 from appliance.burn_in import regions
 from appliance.burn_in.regions import Problem, Region, RegionResult
 from appliance.burn_in.verification import parse_answer, read_command, write_command
-from appliance.disks.erase import GONE, ExclusiveDisk, confirm_text
+from appliance.disks.erase import confirm_text
+from appliance.disks.exclusive_disk import GONE, ExclusiveDisk
 from appliance.disks.inventory import missing_disk
 from appliance.disks.probe import inspect_disk
 from appliance.errors import Failed, Reason, Refused
@@ -107,7 +108,8 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
         label = disk_label(disk)
         return Plan(
             summary=Message(
-                "{disk} is written and read back from {start} to {end} of {size}. It is empty, and counts as empty afterwards.",
+                "{disk} is written and read back from {start} to {end} of {size}. It is empty, and counts as "
+                "empty afterwards.",
                 disk=label,
                 start=disk_size(self.regions[0].start),
                 end=disk_size(self.regions[-1].end),
@@ -123,7 +125,9 @@ class BurnInDisk(Operation, tag="burn-in-disk"):
         commands = [build(region, self.disk, seed=0, rate=self.rate) for build in (write_command, read_command)]
         shown = "\n".join(["# with another seed each time", *map(shlex.join, commands)])
         title = Message("Write and read back {place}", place=regions.span_text(region))
-        return Step(f"region-{region.number}", title, shown, lambda work: self.run_region(region, disk, work), (disk.path,))  # fmt: skip
+        return Step(
+            f"region-{region.number}", title, shown, lambda work: self.run_region(region, disk, work), (disk.path,)
+        )
 
     def run_region(self, region: Region, disk: Disk, work: Work) -> None:
         """Test one region and note what was found. Raises Failed where nothing can be known, Cancelled."""

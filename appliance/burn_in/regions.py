@@ -1,7 +1,8 @@
 """The regions of a disk that are tested one at a time, and what was found in each.
 
-Both ends are regions of their own: they are tested with zeros and so stay empty at every moment, whatever happens to the box
-meanwhile. So the disk passes as empty (``disks/probe.py``) before each region, and afterwards in the pool wizard.
+Both ends are regions of their own: they are tested with zeros and so stay empty at every moment, whatever
+happens to the box meanwhile. So the disk passes as empty (``disks/probe.py``) before each region, and
+afterwards in the pool wizard.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from appliance.disks.erase import ENDS
+from appliance.disks.exclusive_disk import ENDS
 from appliance.disks.inventory import SMALLEST
 from appliance.layout.geometry import MIB
 from appliance.message import Message
@@ -40,8 +41,8 @@ class Region(msgspec.Struct, frozen=True):
 class RegionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a region was like: ``written`` and ``read`` in bytes a second, 0 where it did not get so far.
 
-    ``problem`` says what went wrong first, ``at`` which byte of the disk it was. ``rate``: the limit of its test in bytes a
-    second, 0 for none.
+    ``problem`` says what went wrong first, ``at`` which byte of the disk it was.
+    ``rate``: the limit of its test in bytes a second, 0 for none.
     """
 
     number: int

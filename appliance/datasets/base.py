@@ -13,11 +13,12 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.facts.pool_reasons import stopped_pool
 from appliance.operation import Operation
-from appliance.pools.import_pool import pool_guid
+from appliance.pools.import_reasons import pool_guid
 
 
 class DatasetOperation(Operation):
-    """An operation on one dataset. The guid identifies it, so that a new dataset of the same name is never changed instead."""
+    """An operation on one dataset. The guid identifies it, so that a new dataset of the same name
+    is never changed instead."""
 
     dataset: str
     guid: int

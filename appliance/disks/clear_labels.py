@@ -8,6 +8,7 @@ from pathlib import Path
 
 from appliance import command
 from appliance.disks import udev
+from appliance.disks.exclusive_disk import ExclusiveDisk
 from appliance.errors import Failed
 from appliance.facts.box import Disk, Use
 from appliance.formatting import disk_label
@@ -25,8 +26,8 @@ def partition_path(disk: Disk, kernel_name: str) -> str:
 def erase_step(disks: Iterable[Disk]) -> Step:
     """The step that removes signatures, labels and partition tables; other bytes stay until overwritten.
 
-    Both open the device exclusively (O_EXCL), so the kernel refuses a disk that a pool, a mount or a RAID set has begun to
-    use. Zeros at both ends also clear ZFS labels and the tables, so the disk counts as empty afterwards.
+    Both open the device exclusively (O_EXCL), so the kernel refuses a disk that a pool, a mount or a RAID set has begun
+    to use. Zeros at both ends also clear ZFS labels and the tables, so the disk counts as empty afterwards.
     """
     disks = list(disks)
     targets = [
@@ -60,8 +61,6 @@ def erase_step(disks: Iterable[Disk]) -> Step:
 
 def zero_ends(path: str) -> None:
     """Write zeros over the first and last MiB of an unused device; all four ZFS labels lie within. Raises Failed."""
-    from appliance.disks.erase import ExclusiveDisk  # which imports the step above
-
     with ExclusiveDisk(path) as target:
         for start, end in ((0, min(MIB, target.size)), (max(target.size // LABEL * LABEL - MIB, 0), target.size)):
             for _done in target.write_zeros(start, end):

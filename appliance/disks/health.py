@@ -1,8 +1,8 @@
 """The health of a disk by its SMART answer: healthy, watch, failing, unknown or asleep, with reasons in plain words.
 
 76.7 % of the drives that failed had counted attribute 5, 187, 188, 197 or 198 before, and 4.2 % of healthy ones do
-(Backblaze). An accepted value gives no reason until it grows. A verdict improves only by evidence: a reason stays until the
-drive reports that very value again.
+(Backblaze). An accepted value gives no reason until it grows. A verdict improves only by evidence: a reason stays until
+the drive reports that very value again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED, Reading, SelfTest
+from appliance.disks.smart import NOT_UNDERSTOOD, SWITCHED_OFF, UNANSWERED
+from appliance.disks.smart_values import Reading, SelfTest
 from appliance.message import Message, join_messages, message_template
 
 State = Literal["healthy", "watch", "failing", "unknown", "asleep"]
@@ -25,8 +26,8 @@ MANY_UNREADABLE = 50  # sectors: a disk that lost so many seldom lasts
 
 
 class HealthReason(msgspec.Struct, frozen=True):
-    """One reason for a verdict. ``count`` names its value. ``since``: when the drive stopped reporting that value, as text;
-    empty while it reports it."""
+    """One reason for a verdict. ``count`` names its value.
+    ``since``: when the drive stopped reporting that value, as text; empty while it reports it."""
 
     state: State
     text: str
@@ -49,8 +50,8 @@ class DiskHealth(msgspec.Struct, frozen=True):
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What was known before an answer. ``known``: whether the drive had reported its health; ``counted``: whether it had
-    reported counts; ``now``: the time as text."""
+    """What was known before an answer. ``known``: whether the drive had reported its health;
+    ``counted``: whether it had reported counts; ``now``: the time as text."""
 
     reasons: tuple[HealthReason, ...] = ()
     known: bool = False
@@ -78,20 +79,69 @@ WORDS: dict[State, str] = {
 }
 UNCOUNTED = Message("It reports no problem, but none of the counts that would warn before it fails.")
 UNSAID = Message("None of its counts is a concern. It does not report an overall status.")
-# Each count: its sentence for one and for more, from how many the disk needs attention, and from how many it is failing (0: never).
+# Each count: its sentence for one and for more, from how many the disk needs attention, and from how
+# many it is failing (0: never).
 COUNTS: dict[str, tuple[str, str, int, int]] = {
-    "pending": (message_template("{value} sector cannot be read."), message_template("{value} sectors cannot be read."), 1, MANY_UNREADABLE),
-    "uncorrectable": (message_template("{value} sector could not be read in a test."), message_template("{value} sectors could not be read in a test."), 1, MANY_UNREADABLE),
-    "reallocated": (message_template("{value} sector went bad and was replaced by a spare one."), message_template("{value} sectors went bad and were replaced by spare ones."), 1, 0),
-    "reported": (message_template("{value} error could not be corrected."), message_template("{value} errors could not be corrected."), 1, 0),
-    "media_errors": (message_template("{value} memory error was counted."), message_template("{value} memory errors were counted."), 1, 0),
-    "grown_defects": (message_template("{value} sector went bad since it was made."), message_template("{value} sectors went bad since it was made."), 1, 0),
-    "uncorrected": (message_template("{value} error could not be corrected."), message_template("{value} errors could not be corrected."), 1, 0),
-    "timeouts": (message_template("{value} command was not answered in time."), message_template("{value} commands were not answered in time."), 100, 0),
-    "crc": (message_template("{value} transfer was damaged on the way, mostly by a cable."), message_template("{value} transfers were damaged on the way, mostly by a cable."), 10, 0),
-}  # fmt: skip
+    "pending": (
+        message_template("{value} sector cannot be read."),
+        message_template("{value} sectors cannot be read."),
+        1,
+        MANY_UNREADABLE,
+    ),
+    "uncorrectable": (
+        message_template("{value} sector could not be read in a test."),
+        message_template("{value} sectors could not be read in a test."),
+        1,
+        MANY_UNREADABLE,
+    ),
+    "reallocated": (
+        message_template("{value} sector went bad and was replaced by a spare one."),
+        message_template("{value} sectors went bad and were replaced by spare ones."),
+        1,
+        0,
+    ),
+    "reported": (
+        message_template("{value} error could not be corrected."),
+        message_template("{value} errors could not be corrected."),
+        1,
+        0,
+    ),
+    "media_errors": (
+        message_template("{value} memory error was counted."),
+        message_template("{value} memory errors were counted."),
+        1,
+        0,
+    ),
+    "grown_defects": (
+        message_template("{value} sector went bad since it was made."),
+        message_template("{value} sectors went bad since it was made."),
+        1,
+        0,
+    ),
+    "uncorrected": (
+        message_template("{value} error could not be corrected."),
+        message_template("{value} errors could not be corrected."),
+        1,
+        0,
+    ),
+    "timeouts": (
+        message_template("{value} command was not answered in time."),
+        message_template("{value} commands were not answered in time."),
+        100,
+        0,
+    ),
+    "crc": (
+        message_template("{value} transfer was damaged on the way, mostly by a cable."),
+        message_template("{value} transfers were damaged on the way, mostly by a cable."),
+        10,
+        0,
+    ),
+}
 TEST_KINDS: dict[str, str] = {"short": Message("short"), "long": Message("long"), "other": Message("own")}
-PART_FAILED, UNKNOWN_PART_FAILED = Message("a part of it failed"), Message("a part of it failed, but the disk does not say which")  # fmt: skip
+PART_FAILED, UNKNOWN_PART_FAILED = (
+    Message("a part of it failed"),
+    Message("a part of it failed, but the disk does not say which"),
+)
 FATAL = Message("it ended with a fatal or unknown error")
 # What smartctl says of self-tests that failed, in small letters and without marks at the end.
 FAILURES: dict[str, str] = {
@@ -153,7 +203,9 @@ def judge_health(
     if not found and before.is_missed_by(reading):
         return DiskHealth("unknown", (silence_reason(reading, before),))
     if not found:
-        return DiskHealth("healthy", (), "" if reading.counts and reading.passed else UNSAID if reading.counts else UNCOUNTED)  # fmt: skip
+        return DiskHealth(
+            "healthy", (), "" if reading.counts and reading.passed else UNSAID if reading.counts else UNCOUNTED
+        )
     found.sort(key=lambda reason: WORST_FIRST.index(reason.state))
     return DiskHealth(found[0].state, tuple(found))
 
@@ -242,7 +294,15 @@ def selftest_reasons(reading: Reading) -> Iterator[HealthReason]:
                 break  # it read the whole disk, so older results no longer matter
     for test in newest.values():
         if test.passed is False:
-            yield HealthReason("failing", Message("Its {kind} self-test failed: {test_text}.", kind=TEST_KINDS.get(test.kind, test.kind), test_text=failure_text(test.text)), f"self_test {test.kind}")  # fmt: skip
+            yield HealthReason(
+                "failing",
+                Message(
+                    "Its {kind} self-test failed: {test_text}.",
+                    kind=TEST_KINDS.get(test.kind, test.kind),
+                    test_text=failure_text(test.text),
+                ),
+                f"self_test {test.kind}",
+            )
 
 
 def failure_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """The schedule of self-tests: short ones often, long ones seldom, at night, and never two disks of a vdev at once.
 
-One schedule for all kinds of disks. smartd's own (``-s``) knows neither groups nor NVMe self-tests (smartd.conf(5), 7.4),
-so smartd only monitors. Pure functions; times are aware.
+One schedule for all kinds of disks. smartd's own (``-s``) knows neither groups nor NVMe self-tests (smartd.conf(5),
+7.4), so smartd only monitors. Pure functions; times are aware.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from appliance.disks.smart import SelfTest
+from appliance.disks.smart_values import SelfTest
 from appliance.message import Message
 from appliance.schedule import AHEAD, Schedule
 
@@ -35,8 +35,9 @@ class SelfTestSchedule(msgspec.Struct, frozen=True):
 
 
 class SelfTestCandidate(msgspec.Struct, frozen=True):
-    """A disk as the schedule sees it. ``group``: its vdev; ``short`` and ``long``: when the schedule last started one;
-    ``logged``: whether its log has a finished long test; ``ended``: hours of use since then, None where that is unknown."""
+    """A disk as the schedule sees it. ``group``: its vdev; ``short`` and ``long``: when the schedule last
+    started one; ``logged``: whether its log has a finished long test; ``ended``: hours of use since then,
+    None where that is unknown."""
 
     key: str
     group: str
@@ -49,7 +50,9 @@ class SelfTestCandidate(msgspec.Struct, frozen=True):
     logged: bool = False
 
 
-def choose_tests(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()) -> list[tuple[str, Kind]]:  # fmt: skip
+def choose_tests(
+    disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now: datetime, zone: tzinfo, busy: Iterable[str] = ()
+) -> list[tuple[str, Kind]]:
     """The tests to start now, at most one per group. ``busy``: groups that are scrubbed or rebuilt."""
     if not Schedule("week", plan.first, plan.last).open_at(now.astimezone(zone).hour):
         return []
@@ -66,7 +69,11 @@ def choose_tests(disks: Iterable[SelfTestCandidate], plan: SelfTestSchedule, now
             if late:
                 found.append((longest_untested(late, "long", now).key, "long"))
                 continue
-        late = [one for one in ready if not is_recent(one.long, BETWEEN_LONG, now) and is_due(one.short, None, PERIODS.get(plan.short), now)]  # fmt: skip
+        late = [
+            one
+            for one in ready
+            if not is_recent(one.long, BETWEEN_LONG, now) and is_due(one.short, None, PERIODS.get(plan.short), now)
+        ]
         if late:
             found.append((longest_untested(late, "short", now).key, "short"))
     return found

@@ -1,7 +1,7 @@
 """Parse the answer of ``smartctl --json`` into one value for ATA, NVMe and SCSI drives. Odd answers raise nothing.
 
-Units and shapes follow smartctl(8) 7.4. A value that a drive does not report is None or absent, never 0: a missing counter
-must neither raise an alert nor clear one.
+Units and shapes follow smartctl(8) 7.4. A value that a drive does not report is None or absent, never 0: a missing
+counter must neither raise an alert nor clear one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from appliance.disks.smart_answer import (
@@ -26,6 +25,7 @@ from appliance.disks.smart_answer import (
     smartctl_messages,
     text_lines,
 )
+from appliance.disks.smart_values import Reading, SelfTest, SmartFigure
 from appliance.message import Message, message_template
 
 COOLEST_LIMIT = 40  # °C: no drive's own limit is below
@@ -51,52 +51,6 @@ NVME_COUNTS = {
 log = logging.getLogger(__name__)
 
 
-class SelfTest(msgspec.Struct, frozen=True):
-    """A self-test of the drive's log. ``passed`` is None where it was stopped and says nothing about the drive."""
-
-    kind: str  # short, long, other
-    passed: bool | None
-    text: str = ""
-    hours: int | None = None  # the drive's age when it was done
-
-
-class SmartFigure(msgspec.Struct, frozen=True):
-    """A figure that no verdict uses. ``rating`` and ``limit`` are ATA's normalised value and threshold."""
-
-    name: str
-    number: int
-    text: str
-    rating: int | None = None
-    limit: int | None = None
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """A drive's answer. ``counts`` holds only reported values: reallocated, pending, media_errors, spare, …"""
-
-    answered: bool = False
-    asleep: bool = False
-    passed: bool | None = None
-    alarm: str = ""  # one of WARNING_ALARMS: what a SCSI drive reports that is no failure of its own
-    sure: bool = True  # whether "passed" came without a command that failed
-    temperature: int | None = None
-    limit: int | None = None  # °C, up to where the drive says that it works
-    trip: int | None = None  # °C, where it is damaged or switches itself off
-    counts: dict[str, int] = msgspec.field(default_factory=dict)
-    failing: tuple[str, ...] = ()  # names of attributes below their own threshold now
-    sound: tuple[str, ...] = ()  # names of the others
-    tests: tuple[SelfTest, ...] = ()  # the newest first
-    able: bool = False  # whether it says that it can test itself
-    unable: bool = False  # whether it says that it cannot
-    logged: bool = False  # whether it told its log of self-tests, empty or not
-    ata: bool = False  # whether it takes ATA commands, by itself or through its USB case
-    testing: bool = False  # whether a self-test runs
-    test_left: int | None = None  # per cent of it that are left; None also where the drive does not report it
-    hours: int | None = None
-    errors: int | None = None  # entries that the drive's error log has counted
-    figures: tuple[SmartFigure, ...] = ()
-    message: str = ""  # why it did not answer, in smartctl's words
-
-
 def read_temperature(answer: object) -> int | None:
     """The current temperature in °C; None where the drive reports none or nonsense."""
     return parse_degrees(get_section(answer, "temperature").get("current"))
@@ -119,7 +73,8 @@ def build_reading(answer: object) -> Reading:
     passed = passed if isinstance(passed, bool) and not alarm else None
     counts = ata_counts(answer) | nvme_counts(answer) | scsi_counts(answer)
     counted = bool(counts.keys() - {"spare_limit"})
-    # Where a command failed, smartctl says PASSED for want of anything else (ataprintmain.cpp, "based on an Attribute check").
+    # Where a command failed, smartctl says PASSED for want of anything else (ataprintmain.cpp,
+    # "based on an Attribute check").
     sure = not (passed and exit_status(answer) & COMMAND_FAILED)
     # Cases for USB say OK in SCSI's words for any disk that is in them. A disk of that kind itself counts something.
     hollow = passed is True and (not sure or get_section(answer, "device").get("protocol") == "SCSI")
@@ -185,7 +140,8 @@ def unpack_count(name: str, raw: int, answer: object) -> int | None:
 
 
 def ata_figures(answer: object) -> Iterator[SmartFigure]:
-    """Its other attributes. smartctl's text begins with the number that the raw value holds (``35 (Min/Max 28/39)``)."""
+    """Its other attributes. smartctl's text begins with the number that the raw value holds
+    (``35 (Min/Max 28/39)``)."""
     for row in ata_attributes(answer):
         raw, number = get_section(row, "raw"), parse_count(row.get("id"))
         text = clean_text(raw.get("string", ""), 60)
@@ -193,7 +149,13 @@ def ata_figures(answer: object) -> Iterator[SmartFigure]:
         value = parse_count(int(first[0]) if first else raw.get("value"))
         if number is not None and number not in ATA_COUNTS and value is not None:
             name = clean_text(row.get("name", ""), 40).replace("_", " ")
-            yield SmartFigure(f"{name} ({number})", value, text or str(value), parse_count(row.get("value")), parse_count(row.get("thresh")))  # fmt: skip
+            yield SmartFigure(
+                f"{name} ({number})",
+                value,
+                text or str(value),
+                parse_count(row.get("value")),
+                parse_count(row.get("thresh")),
+            )
 
 
 def is_seagate(answer: object) -> bool:
@@ -226,12 +188,20 @@ def self_tests(answer: object) -> tuple[SelfTest, ...]:
         if value is not None and value >> 4 == RUNNING:
             continue
         kind = KINDS.get(parse_count(get_section(row, "type").get("value")) or 0, "other")
-        found.append(SelfTest(kind, ata_result(status), clean_text(status.get("string", ""), 80), test_hours(row.get("lifetime_hours"))))  # fmt: skip
+        found.append(
+            SelfTest(
+                kind,
+                ata_result(status),
+                clean_text(status.get("string", ""), 80),
+                test_hours(row.get("lifetime_hours")),
+            )
+        )
     return tuple(found) or nvme_tests(answer) or scsi_tests(answer)
 
 
 def ata_result(status: dict[str, Any]) -> bool | None:
-    """Whether a test passed, by the upper four bits of ATA's status: 0 passed, 1 and 2 stopped, 3 to 8 failed (ACS-3, table 65).
+    """Whether a test passed, by the upper four bits of ATA's status: 0 passed, 1 and 2 stopped, 3
+    to 8 failed (ACS-3, table 65).
 
     smartctl leaves ``passed`` out also for 3, a fatal or unknown error (ataPrintSmartSelfTestEntry).
     """
@@ -321,7 +291,9 @@ def nvme_tests(answer: object) -> tuple[SelfTest, ...]:
         value = parse_count(result.get("value"))
         passed = True if value == 0 else False if value in {5, 6, 7} else None
         kind = KINDS.get(parse_count(code.get("value")) or 0, "other")
-        found.append(SelfTest(kind, passed, clean_text(result.get("string", ""), 80), test_hours(row.get("power_on_hours"))))  # fmt: skip
+        found.append(
+            SelfTest(kind, passed, clean_text(result.get("string", ""), 80), test_hours(row.get("power_on_hours")))
+        )
     return tuple(found)
 
 
@@ -332,7 +304,10 @@ def scsi_counts(answer: object) -> dict[str, int]:
     if (grown := parse_count(told, LARGEST_COUNT)) is not None:
         found["grown_defects"] = grown
     log = get_section(answer, "scsi_error_counter_log")
-    parts = [parse_count(get_section(log, part).get("total_uncorrected_errors"), LARGEST_COUNT) for part in ("read", "write", "verify")]  # fmt: skip
+    parts = [
+        parse_count(get_section(log, part).get("total_uncorrected_errors"), LARGEST_COUNT)
+        for part in ("read", "write", "verify")
+    ]
     total = sum(value or 0 for value in parts)
     # A part without counts says nothing about the others. Not every drive has one for verifying.
     if total or None not in parts[:2]:
@@ -348,7 +323,8 @@ def scsi_figures(answer: object) -> Iterator[SmartFigure]:
             yield SmartFigure(f"Errors corrected ({part})", number, str(number))
 
 
-# The additional sense code and qualifiers of exceptions that are no failure of the drive (SPC-5; scsiGetIEString of smartctl).
+# The additional sense code and qualifiers of exceptions that are no failure of the drive (SPC-5;
+# scsiGetIEString of smartctl).
 SCSI_ALARMS = {
     **dict.fromkeys([(0x0B, 0x01), *((0x0B, limit) for limit in range(0x0A, 0x0E))], "heat"),
     **dict.fromkeys([(0x0B, limit) for limit in range(0x0E, 0x12)], "humidity"),
@@ -359,7 +335,8 @@ WARNING_ALARMS = ("heat", "humidity", "enclosure")
 
 
 def scsi_alarm(answer: object) -> str:
-    """What a SCSI drive reports, where that is no failure of its own; else empty. smartctl calls each of them not passed."""
+    """What a SCSI drive reports, where that is no failure of its own; else empty. smartctl
+    calls each of them not passed."""
     told = get_section(get_section(answer, "smart_status"), "scsi")
     code, qualifier = (parse_count(told.get(name), BYTE) for name in ("asc", "ascq"))
     return "" if code is None or qualifier is None else SCSI_ALARMS.get((code, qualifier), "")

@@ -30,21 +30,32 @@ from appliance.imports.settings import (
 from appliance.imports.sources import SOURCES, has_password
 from appliance.message import Message
 from appliance.operation import Plan, Step, Work, always, never
-from appliance.pools.import_pool import pool_guid
+from appliance.pools.import_reasons import pool_guid
 
 # Who could answer in place of the other NAS, and what can be read on the way.
 NOT_PROVED = {
-    "smb": Message("Nothing proves that it is the right computer: another one with its address could answer in its place, send other files, and try to find out the password from what it is sent. Use a user there who may only read."),
-    "nfs": Message("Nothing proves that it is the right computer, and nothing is encrypted: anybody who can listen in this network can read and change what is copied. Use it only in a network that you trust."),
-    "rsync": Message("Nothing proves that it is the right computer, and nothing is encrypted but the password: anybody who can listen in this network can read and change what is copied. Use it only in a network that you trust."),
-}  # fmt: skip
+    "smb": Message(
+        "Nothing proves that it is the right computer: another one with its address could answer in its "
+        "place, send other files, and try to find out the password from what it is sent. Use a user there "
+        "who may only read."
+    ),
+    "nfs": Message(
+        "Nothing proves that it is the right computer, and nothing is encrypted: anybody who can listen in "
+        "this network can read and change what is copied. Use it only in a network that you trust."
+    ),
+    "rsync": Message(
+        "Nothing proves that it is the right computer, and nothing is encrypted but the password: anybody "
+        "who can listen in this network can read and change what is copied. Use it only in a network that "
+        "you trust."
+    ),
+}
 
 
 class AddImport(ImportOperation, tag="add-import"):
     """Note where files come from and which folder they go into. Nothing is copied.
 
-    Over ssh it makes a key and asks for the host key, which is confirmed with the password later. The other kinds have no such key,
-    so whose files get in here is decided now, and needs the password.
+    Over ssh it makes a key and asks for the host key, which is confirmed with the password later.
+    The other kinds have no such key, so whose files get in here is decided now, and needs the password.
     """
 
     host: str
@@ -61,9 +72,22 @@ class AddImport(ImportOperation, tag="add-import"):
         super().__post_init__()
         SOURCES[self.protocol].check(self.host, self.user, self.path)
         if self.owners and not SOURCES[self.protocol].has_owners:
-            raise Refused(Reason("import-owners-unknown", "Files of a share have no owners that can be copied. Leave them out.", field="owners"))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "import-owners-unknown",
+                    "Files of a share have no owners that can be copied. Leave them out.",
+                    field="owners",
+                )
+            )
         if not SOURCES[self.protocol].has_owner_names and not all(old.isdecimal() for old in self.owners):
-            raise Refused(Reason("import-owners-numbers", "NFS and rsync services know users by number only. Enter the number of each, for example 1026=anna.", field="owners"))  # fmt: skip
+            raise Refused(
+                Reason(
+                    "import-owners-numbers",
+                    "NFS and rsync services know users by number only. Enter the number of each, for example "
+                    "1026=anna.",
+                    field="owners",
+                )
+            )
         check_owners(self.owners)
         names.existing_dataset(self.dataset)
         pool_guid(self.guid)
@@ -107,33 +131,56 @@ class AddImport(ImportOperation, tag="add-import"):
 
     def as_task(self) -> FileImport:
         return FileImport(
-            self.task, self.host, self.port, self.user, self.path, self.dataset, self.guid, self.existing, tuple(self.owners.items()),
+            self.task,
+            self.host,
+            self.port,
+            self.user,
+            self.path,
+            self.dataset,
+            self.guid,
+            self.existing,
+            tuple(self.owners.items()),
             protocol=self.protocol,
-        )  # fmt: skip
+        )
 
     def plan(self, facts: Facts) -> Plan:
         if not self.as_task().has_host_key:
             return self.plan_without_key()
         return Plan(
-            summary=Message("Larder makes a key for {host} and asks for its host key. Nothing is copied yet.", host=self.host),
+            summary=Message(
+                "Larder makes a key for {host} and asks for its host key. Nothing is copied yet.", host=self.host
+            ),
             steps=(
-                Step("key", Message("Make a key for this import"), shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.task))]), self.make),
-                Step("host-key", Message("Ask {host} for its host key", host=self.host), shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]), self.fetch),
+                Step(
+                    "key",
+                    Message("Make a key for this import"),
+                    shlex.join(["ssh-keygen", "-t", "ed25519", "-f", str(settings.key_file(self.task))]),
+                    self.make,
+                ),
+                Step(
+                    "host-key",
+                    Message("Ask {host} for its host key", host=self.host),
+                    shlex.join(["ssh-keyscan", "-p", str(self.port), "--", self.host]),
+                    self.fetch,
+                ),
             ),
             identity={"operation": msgspec.to_builtins(self)},
             undo=Message("It can be removed again."),
-        )  # fmt: skip
+        )
 
     def plan_without_key(self) -> Plan:
         task = self.as_task()
         return Plan(
-            summary=Message("Larder notes where the files come from. Afterwards choose Test on the page of the import: it counts them. Nothing is copied yet."),
+            summary=Message(
+                "Larder notes where the files come from. Afterwards choose Test on the page of the import: "
+                "it counts them. Nothing is copied yet."
+            ),
             steps=(Step("store", Message("Store the settings"), f"write {settings_file(self.task)}", self.store),),
             identity={"operation": msgspec.to_builtins(self)},
             details={Message("From"): task.source, Message("To"): self.dataset},
             warnings=(NOT_PROVED[self.protocol],),
             undo=Message("It can be removed again."),
-        )  # fmt: skip
+        )
 
     def store(self, work: Work) -> None:
         if self.wants_secret():
@@ -175,8 +222,8 @@ def fetch_key(key: str, work: Work) -> None:
 
 
 class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
-    """From now on copy from the computer with this host key, and from no other. It decides whose files get in here, so it needs
-    the password."""
+    """From now on copy from the computer with this host key, and from no other.
+    It decides whose files get in here, so it needs the password."""
 
     needs_proof = always
 
@@ -202,16 +249,27 @@ class ConfirmImportKey(ImportOperation, tag="confirm-import-key"):
         before = fingerprint_of(task.host_key)
         return Plan(
             title=Message("Confirm the host key of {host}", host=task.host),
-            summary=Message("Files are copied from the computer that has the host key {fingerprint}, and from no other.", fingerprint=self.fingerprint),
-            steps=(Step("pin", Message("Store the host key"), f"write {settings.known_hosts_file(self.task)}", self.pin),),
+            summary=Message(
+                "Files are copied from the computer that has the host key {fingerprint}, and from no other.",
+                fingerprint=self.fingerprint,
+            ),
+            steps=(
+                Step("pin", Message("Store the host key"), f"write {settings.known_hosts_file(self.task)}", self.pin),
+            ),
             identity={"operation": msgspec.to_builtins(self), "before": task.host_key, "host": task.host},
             warnings=(
-                Message("{host} had the host key {before} before. Confirm the new one only if you know why it changed, for example because it was reinstalled. Otherwise another computer may be answering in its place.", host=task.host, before=before),
+                Message(
+                    "{host} had the host key {before} before. Confirm the new one only if you know why it "
+                    "changed, for example because it was reinstalled. Otherwise another computer may be "
+                    "answering in its place.",
+                    host=task.host,
+                    before=before,
+                ),
             )
             if before
             else (),
             undo=Message("Remove the import, and nothing more is copied from there."),
-        )  # fmt: skip
+        )
 
     def pin(self, work: Work) -> None:
         task = find_import(self.task)
@@ -250,12 +308,31 @@ class RemoveImport(ImportOperation, tag="remove-import"):
         task = self.find(facts)
         return Plan(
             title=Message("Remove the import from {host}", host=task.host),
-            summary=Message("This box forgets {host} and how to sign in there. The files that were copied to {dataset} stay.", host=task.host, dataset=task.dataset),
-            steps=(Step("remove", Message("Delete its settings, its report and its key or password"), f"rm {settings_file(self.task)}", self.remove),),
+            summary=Message(
+                "This box forgets {host} and how to sign in there. The files that were copied to {dataset} stay.",
+                host=task.host,
+                dataset=task.dataset,
+            ),
+            steps=(
+                Step(
+                    "remove",
+                    Message("Delete its settings, its report and its key or password"),
+                    f"rm {settings_file(self.task)}",
+                    self.remove,
+                ),
+            ),
             identity={"operation": msgspec.to_builtins(self), "host": task.host},
-            warnings=() if not task.has_host_key else (Message("Remove the line with the key {public_key} from authorized_keys on {host} too.", public_key=task.public_key[-20:], host=task.host),),
+            warnings=()
+            if not task.has_host_key
+            else (
+                Message(
+                    "Remove the line with the key {public_key} from authorized_keys on {host} too.",
+                    public_key=task.public_key[-20:],
+                    host=task.host,
+                ),
+            ),
             undo=Message("It can be set up again."),
-        )  # fmt: skip
+        )
 
     def remove(self, work: Work) -> None:
         remove_import(self.task)

@@ -8,9 +8,7 @@ writes like one disk and reads from all its copies (zpoolconcepts(7)).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
-import msgspec
 from msgspec.structs import replace
 
 from appliance.formatting import disk_size, list_with_and, size_text
@@ -26,6 +24,8 @@ from appliance.layout.choices import (
     usual_layout,
 )
 from appliance.layout.geometry import MIB, PARTITION_MARGIN, expanded_bytes, file_bytes, parity_of, usable_bytes
+from appliance.layout.proposal import Candidate, Growth, Proposal
+from appliance.layout.reasons import recommendation_reason
 from appliance.message import Message, join_messages
 
 TB = 10**12
@@ -37,62 +37,6 @@ ENOUGH = 0.6
 # The same for a layout that survives one failure less, which has to hold even more to be preferred.
 WORTH_A_FAILURE = 0.45
 NEARLY = 0.75
-COUNTS = {1: Message("one disk"), 2: Message("two disks"), 3: Message("three disks")}
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A disk as the advisor sees it. ``trouble``: what it reports about itself, such as “reports 12 unreadable sectors”."""
-
-    size: int
-    label: str = Message("A disk")
-    physical_sector: int = 4096
-    rotational: bool = True
-    shingled: bool = False
-    trouble: str = ""
-
-
-class Growth(msgspec.Struct, frozen=True):
-    """One way to grow a pool: what to do, the bytes for files that it adds, and what to know about it."""
-
-    how: str
-    gain: int
-    note: str = ""
-
-
-class Proposal(msgspec.Struct, frozen=True):
-    """One layout of the disks with its advantages and disadvantages. Sizes in bytes, speeds as ratios."""
-
-    choice: LayoutChoice
-    title: str
-    groups: tuple[tuple[int, ...], ...]  # positions among the candidates
-    spares: tuple[int, ...]
-    raw: int
-    usable: int  # as zfs list will show
-    large_files: int  # what fits in records of 1 MiB
-    parity_cost: int
-    waste: int  # lost because disks differ in size, and to spares
-    survives: int
-    second_loss: Fraction
-    third_loss: Fraction
-    random_read: int
-    random_write: int
-    sequential_read: int
-    sequential_write: int
-    slice: int = 0  # bytes of each equal partition; 0: whole disks
-    rest: int = 0  # bytes for files in the second pool, which is unprotected unless it is mirrored
-    growth: tuple[Growth, ...] = ()
-    warnings: tuple[str, ...] = ()
-    reason: str = ""  # why it is recommended; empty for the others
-
-    @property
-    def percent(self) -> int:
-        """The share of the disks that is for files."""
-        return self.usable * 100 // self.raw if self.raw else 0
-
-    def usable_surviving(self, survives: int) -> int:
-        """Bytes for files in pools that survive this many failures wherever they are."""
-        second = self.rest if self.choice.mirrored and survives <= 1 else 0
-        return self.usable + second if self.survives >= survives else 0
 
 
 def propose_layouts(disks: Sequence[Candidate], *, ashift: int = 12) -> tuple[Proposal, ...]:
@@ -215,66 +159,6 @@ def layout_title(choice: LayoutChoice, width: int) -> str:
     return join_messages(parts, ", ")
 
 
-def recommendation_reason(best: Proposal, usual: Proposal, disks: int) -> str:
-    """Why this layout is recommended, in a sentence or two."""
-    holds = size_text(best.usable)
-    if best is not usual:
-        return reason_against_usual(best, usual)
-    if disks == 1:
-        return Message(
-            "Add a second disk of the same size later, and the pool becomes a mirror, which survives a failed disk."
-        )
-    if best.choice.layout == "mirror" and best.choice.groups == 1:
-        return Message(
-            "Both disks hold the same data: one may fail and nothing is lost, and it holds {size}.", size=holds
-        )
-    if best.choice.layout == "mirror":
-        return Message(
-            "Either disk of each pair may fail, it is the fastest with so few disks, grows by two disks at a time, and holds {size}.",
-            size=holds,
-        )
-    if best.choice.layout == "raidz1":
-        return Message(
-            "Any one disk may fail, and {percent} % of the space is for files: {size}.",
-            percent=best.percent,
-            size=holds,
-        )
-    if best.choice.layout == "raidz3":
-        return Message(
-            "With {disks} disks in one group a rebuild takes long, so any three may fail, and it holds {size}.",
-            disks=disks,
-            size=holds,
-        )
-    if best.choice.groups > 1:
-        spare = Message("A spare steps in at once.") if best.spares else ""
-        return join_messages(
-            [
-                Message(
-                    "Any two disks of each group may fail, the groups are small enough to rebuild in reasonable time, and it holds {size}.",
-                    size=holds,
-                ),
-                spare,
-            ]
-        )
-    return Message("Any two disks may fail, even one while the other is being rebuilt, and it still holds {size}.", size=holds)  # fmt: skip
-
-
-def reason_against_usual(best: Proposal, usual: Proposal) -> str:
-    """Why a layout is recommended for these disks rather than the one that is usual for their number."""
-    holds, would_hold = size_text(best.usable), size_text(usual.usable)
-    count, percent = COUNTS[best.survives], best.percent
-    return join_messages(
-        [
-            Message("Any {count} of each group may fail, and it holds {size}, {percent} % of the disks.", count=count, size=holds, percent=percent)
-            if best.choice.groups > 1
-            else Message("Any {count} may fail, and it holds {size}, {percent} % of the disks.", count=count, size=holds, percent=percent),
-            Message("They differ in size: {layout} would hold only {size}, but any {count} may fail there.", layout=usual.title, size=would_hold, count=COUNTS[usual.survives])
-            if usual.survives > best.survives
-            else Message("They differ in size: {layout} would hold only {size}.", layout=usual.title, size=would_hold),
-        ]
-    )  # fmt: skip
-
-
 def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int, margin: int) -> Iterator[Growth]:
     """What can be done later to hold more or to survive more, and what it adds."""
     layout, now = proposal.choice.layout, proposal.usable
@@ -290,8 +174,12 @@ def list_growth(proposal: Proposal, groups: Sequence[Sequence[int]], ashift: int
         yield Growth(
             Message("Add one disk of {size} to a group", size=common),
             max(expanded_bytes(layout, groups, ashift, margin=margin) - now, 0),
-            Message("Takes a day or two while files stay available. ZFS still counts with the old share of parity; files written afterwards need less, as if {size} had been added.", size=size_text(rewritten)),
-        )  # fmt: skip
+            Message(
+                "Takes a day or two while files stay available. ZFS still counts with the old share of "
+                "parity; files written afterwards need less, as if {size} had been added.",
+                size=size_text(rewritten),
+            ),
+        )
     elif layout == "mirror":
         yield Growth(
             Message("Attach one more disk of {size} to a mirror", size=common),
@@ -336,33 +224,78 @@ def layout_warnings(
     if layout == "stripe":
         yield Message("One failed disk loses everything in this pool. Keep a copy elsewhere.")
     if layout == "raidz1" and largest >= LARGE:
-        yield Message("Rebuilding disks of {size} takes a day or more, and a second failure in that time loses everything. raidz2 survives it.", size=disk_size(largest))  # fmt: skip
+        yield Message(
+            "Rebuilding disks of {size} takes a day or more, and a second failure in that time loses "
+            "everything. raidz2 survives it.",
+            size=disk_size(largest),
+        )
     elif layout == "raidz1" and width > WIDE_RAIDZ1:
-        yield Message("Rebuilding a group of {count} disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it.", count=width)  # fmt: skip
+        yield Message(
+            "Rebuilding a group of {count} disks takes a day or more, and a second failure in that time "
+            "loses everything. raidz2 survives it.",
+            count=width,
+        )
     if layout != "mirror" and width > WIDE and layout != "stripe":
-        yield Message("A group of {count} disks rebuilds slowly, because every one of them has to be read. Two groups are better.", count=width)  # fmt: skip
+        yield Message(
+            "A group of {count} disks rebuilds slowly, because every one of them has to be read. Two groups "
+            "are better.",
+            count=width,
+        )
     if proposal.rest and proposal.choice.mirrored:
-        yield Message("The second pool, {size} for files, survives one failed disk. It is on the same disks as the first: a failed disk has to be replaced in both.", size=size_text(proposal.rest))  # fmt: skip
+        yield Message(
+            "The second pool, {size} for files, survives one failed disk. It is on the same disks as the "
+            "first: a failed disk has to be replaced in both.",
+            size=size_text(proposal.rest),
+        )
     elif proposal.rest:
-        yield Message("The second pool, {size} for files, protects nothing: each failed disk that it is on loses all of it. Use it only for what you can do without.", size=size_text(proposal.rest))  # fmt: skip
+        yield Message(
+            "The second pool, {size} for files, protects nothing: each failed disk that it is on loses all "
+            "of it. Use it only for what you can do without.",
+            size=size_text(proposal.rest),
+        )
     elif layout != "stripe" and differ_in_size([disk.size for disk in disks]) and proposal.waste:
         idle = proposal.waste - sum(disks[at].size for at in proposal.spares)
         if idle > 0:
-            yield Message("The disks differ in size. Each counts only as much as the smallest of its group, so {size} would stay unused.", size=size_text(idle))  # fmt: skip
+            yield Message(
+                "The disks differ in size. Each counts only as much as the smallest of its group, so {size} "
+                "would stay unused.",
+                size=size_text(idle),
+            )
     used = [disks[at] for group in proposal.groups for at in group] + [disks[at] for at in proposal.spares]
+    yield from disk_warnings(used, ashift)
+
+
+def disk_warnings(used: Sequence[Candidate], ashift: int) -> Iterator[str]:
+    """What is to be known of the disks themselves."""
     for disk in used:
         if disk.trouble:
             yield Message("{disk} {trouble}. Leave it out, or replace it soon.", disk=disk.label, trouble=disk.trouble)
     if slow := [disk.label for disk in used if disk.shingled]:
-        yield Message("{disks}: this model overlaps its tracks (SMR). Long writes and rebuilding can take many times longer, and ZFS may then take it for failed.", disks=join_messages(slow, ", "))  # fmt: skip
+        yield Message(
+            "{disks}: this model overlaps its tracks (SMR). Long writes and rebuilding can take many times "
+            "longer, and ZFS may then take it for failed.",
+            disks=join_messages(slow, ", "),
+        )
     sectors = {disk.physical_sector for disk in used}
     if max(sectors) > 1 << ashift:
-        yield Message("A disk has sectors of {size} bytes, larger than the pool's: each small write makes it read first. Choose a larger sector size.", size=max(sectors))  # fmt: skip
+        yield Message(
+            "A disk has sectors of {size} bytes, larger than the pool's: each small write makes it read "
+            "first. Choose a larger sector size.",
+            size=max(sectors),
+        )
     elif len(sectors) > 1:
         listed = list_with_and([str(size) for size in sorted(sectors)])
-        yield Message("The disks have sectors of {sizes} bytes. Together they work in {size}; a pool made for 512 could never take the larger ones.", sizes=listed, size=1 << ashift)  # fmt: skip
+        yield Message(
+            "The disks have sectors of {sizes} bytes. Together they work in {size}; a pool made for 512 "
+            "could never take the larger ones.",
+            sizes=listed,
+            size=1 << ashift,
+        )
     if len({disk.rotational for disk in used}) > 1:
-        yield Message("Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a solid-state disk serves better as log or cache, or in a pool of its own.")  # fmt: skip
+        yield Message(
+            "Hard disks and solid-state disks are mixed. The pool is as slow as its hard disks; a "
+            "solid-state disk serves better as log or cache, or in a pool of its own."
+        )
 
 
 def choose_data_disks(disks: Sequence[Candidate]) -> list[int]:

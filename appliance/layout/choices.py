@@ -24,6 +24,14 @@ SLACK = 64 * MIB
 LEAST_REST = 8 * GIB  # a smaller remainder of a disk is not worth a pool
 NOTABLY_UNEQUAL = 0.05
 
+LAYOUT_NAMES = {
+    "stripe": "Stripe",
+    "mirror": "Mirror",
+    "raidz1": "raidz1",
+    "raidz2": "raidz2",
+    "raidz3": "raidz3",
+}
+
 
 class LayoutChoice(msgspec.Struct, frozen=True):
     """A layout in a number of equal groups, with some disks as spares, of whole disks or of equal partitions.
@@ -102,7 +110,8 @@ def rest_sizes(sizes: Sequence[int]) -> list[int]:
 
 
 def rest_mirrors(rests: Sequence[int]) -> list[list[int]]:
-    """Positions of the remainders grouped to mirrors of two by size, the last of three for an odd number. Empty: too few."""
+    """Positions of the remainders grouped to mirrors of two by size, the last of three for an odd number.
+    Empty: too few."""
     by_size = sorted((at for at, left in enumerate(rests) if left), key=lambda at: rests[at])
     pairs = [by_size[at : at + 2] for at in range(0, len(by_size) - 1, 2)]
     return [*pairs[:-1], [*pairs[-1], by_size[-1]]] if pairs and len(by_size) % 2 else pairs

@@ -1,12 +1,14 @@
 """The few layouts to choose from first: balanced, safest, most room. Pure functions of the advisor's proposals.
 
 - **Balanced** is the recommended layout (``advice.choose_recommended``).
-- **Safest** survives the most failed disks wherever they are; of those that survive as many, the one that loses data least
+- **Safest** survives the most failed disks wherever they are; of those that survive as many,
+the one that loses data least
   often at two and then at three failed disks, then the one that holds the most.
-- **Most room** holds the most of all layouts that survive a failed disk. A stripe holds more, but it is never suggested.
+- **Most room** holds the most of all layouts that survive a failed disk.
+A stripe holds more, but it is never suggested.
 
-Equal partitions make two pools to look after, so they are compared but not suggested. Where nothing survives a failed disk
-there is one suggestion without a goal.
+Equal partitions make two pools to look after, so they are compared but not suggested.
+Where nothing survives a failed disk there is one suggestion without a goal.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from appliance.formatting import capitalize_opening
-from appliance.layout.advice import Proposal
+from appliance.layout.proposal import Proposal
 from appliance.message import Message, join_messages
 
 Goal = Literal["balanced", "safest", "most room"]
@@ -67,7 +69,8 @@ def shorten_proposals(proposals: Sequence[Proposal]) -> tuple[Suggestion, ...]:
 
 
 def note_smaller_groups(proposal: Proposal, safest: Proposal) -> str:
-    """Why to prefer a layout to a safer one that holds as much; empty where it does not, or where nothing speaks for it."""
+    """Why to prefer a layout to a safer one that holds as much; empty where it does not, or
+    where nothing speaks for it."""
     is_smaller = len(proposal.groups[0]) < len(safest.groups[0])
     if not is_smaller or proposal.usable > safest.usable or not proposal.reason:
         return ""

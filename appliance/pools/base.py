@@ -13,7 +13,7 @@ from appliance.facts.box import Facts, Pool
 from appliance.facts.pool_reasons import missing_pool, stopped_pool
 from appliance.message import Message
 from appliance.operation import Operation
-from appliance.pools.import_pool import pool_guid
+from appliance.pools.import_reasons import pool_guid
 
 
 class PoolOperation(Operation):

@@ -9,18 +9,19 @@ from typing import Literal
 
 import msgspec
 
-from appliance import names
+from appliance import names, passphrases
 from appliance.disks.clear_labels import erase_step, lost_use
 from appliance.disks.partitions import Cut, has_partitions, is_uneven, mirrors_of, partition_step
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.box import Disk, Facts, Pool
 from appliance.formatting import disk_label, list_with_and, size_text
-from appliance.layout.choices import NOTABLY_UNEQUAL, LayoutChoice, rest_size
+from appliance.layout.choices import LAYOUT_NAMES, LayoutChoice, rest_size
 from appliance.layout.descriptions import describe_survival, explain_layout
 from appliance.layout.geometry import LEAST_DISKS, MIB, PARTITION_MARGIN, parity_of, usable_bytes
 from appliance.message import Message, join_messages
 from appliance.operation import Operation, Plan, Step, Work, if_lost
 from appliance.pools import create_checks
+from appliance.pools.create_warnings import pool_warnings
 from appliance.pools.vdevs import aux_rules, retry
 from appliance.pools.vdevs.aux_rules import FUZZ
 from appliance.system import paths as system_paths
@@ -194,7 +195,7 @@ class CreatePool(Operation, tag="create-pool"):
             steps=tuple(self.steps(full, shape, cuts)),
             identity={"operation": msgspec.to_builtins(self), "disks": [disk.identity for disk in disks]},
             losses=tuple(lost_use(disk, use) for disk in full for use in disk.uses),
-            warnings=tuple(self.warnings(facts, shape)),
+            warnings=tuple(pool_warnings(self, facts, shape)),
             undo=Message("What was on the disks before cannot be recovered.")
             if full
             else Message("The pool can be destroyed again; the disks are empty now."),
@@ -227,24 +228,6 @@ class CreatePool(Operation, tag="create-pool"):
         if self.encrypted:
             found[Message("Encrypted")] = Message("by a key file") if self.key_file else Message("by a passphrase")
         return found
-
-    def warnings(self, facts: Facts, shape: list[list[int]]) -> Iterator[str]:
-        every = [size for group in shape for size in group]
-        if self.layout != "stripe" and max(every) - min(every) > NOTABLY_UNEQUAL * max(every):
-            lost = sum(size - min(group) for group in shape for size in group)
-            yield Message("The disks differ in size. Each counts only as much as the smallest of its group, so {lost} would not be used.", lost=size_text(lost))  # fmt: skip
-        if self.layout == "stripe":
-            yield Message("One failed disk loses everything in this pool. Keep a copy elsewhere.")
-        if self.rest_mirror:
-            yield Message("{name} and {rest} are on the same disks: a failed disk has to be replaced in both.", name=self.name, rest=self.rest)  # fmt: skip
-        elif self.rest:
-            yield Message("One failed disk that {rest} is on loses everything in {rest}. Only for what you can do without.", rest=self.rest)  # fmt: skip
-        if self.layout == "raidz1" and max(every) >= 4 * 10**12:
-            yield Message("After one failure, rebuilding such large disks takes a day or more, and a second failure in that time loses everything. raidz2 survives it.")  # fmt: skip
-        if self.ashift == 9:
-            yield Message("Sectors of 512 bytes (ashift 9) are slow on nearly every disk sold since 2011 and cannot be changed later.")  # fmt: skip
-        found = [[disk for path in paths if (disk := facts.disk(path))] for paths in (self.logs, self.cache)]
-        yield from aux_rules.aux_warnings(*found)
 
     def steps(self, full: list[Disk], shape: list[list[int]], cuts: list[Cut]) -> Iterator[Step]:
         secret = asked_once()
@@ -292,16 +275,26 @@ class CreatePool(Operation, tag="create-pool"):
             kind = "hex" if self.key_file else "passphrase"
             settings |= {"encryption": "aes-256-gcm", "keyformat": kind, "keylocation": "prompt"}
         argv = [
-            "zpool", "create", *force, "-o", f"ashift={self.ashift}", "-o", f"autotrim={on_off(self.autotrim)}",
+            "zpool",
+            "create",
+            *force,
+            "-o",
+            f"ashift={self.ashift}",
+            "-o",
+            f"autotrim={on_off(self.autotrim)}",
             *(word for key, value in settings.items() for word in ("-O", f"{key}={value}")),
-            "-m", str(system_paths.POOLS / name), "--", name, *vdevs,
-        ]  # fmt: skip
+            "-m",
+            str(system_paths.POOLS / name),
+            "--",
+            name,
+            *vdevs,
+        ]
 
         def act(work: Work) -> None:
             # Both formats are read as one line of standard input (libzfs_crypto.c, get_key_material_raw).
             given = f"{secret(work)}\n" if self.encrypted else None
             if self.key_file and given:
-                names.key_digits(given.removesuffix("\n"))
+                passphrases.key_digits(given.removesuffix("\n"))
             result = retry.run_with_udev_retry(argv, timeout=600, given=given)
             for line in (result.stdout + result.stderr).splitlines():
                 work.note(line)
@@ -323,7 +316,9 @@ class CreatePool(Operation, tag="create-pool"):
                 raise Failed(Message("{name} does not consist of the disks that were chosen", name=name))
             if pool.state != "ONLINE":
                 raise Failed(Message("{name} was made but is {state}", name=name, state=pool.state), pool.status)
-            disks = Message("{count} disks", count=count) if (count := len(list(pool.devices()))) > 1 else Message("1 disk")  # fmt: skip
+            disks = (
+                Message("{count} disks", count=count) if (count := len(list(pool.devices()))) > 1 else Message("1 disk")
+            )
             work.note(Message("{name} is online with {disks}", name=name, disks=disks))
 
     def made_of_our_disks(self, pool: Pool) -> bool:
@@ -345,10 +340,8 @@ class CreatePool(Operation, tag="create-pool"):
             return made(self.name) or cut or free
         if step == "partition":
             return made(self.name) or cut
-        if step == "create-rest":
-            return made(self.rest)
-        if step == "create":
-            return made(self.name)
+        if step in {"create", "create-rest"}:
+            return made(self.name if step == "create" else self.rest)
         pools = [facts.pool(name) for name in filter(None, (self.name, self.rest))]
         return all(pool is not None and self.made_of_our_disks(pool) and pool.state == "ONLINE" for pool in pools)
 
@@ -366,12 +359,28 @@ class CreatePool(Operation, tag="create-pool"):
             return said
         gone = [path.rsplit("/", 1)[-1] for path in self.all_disks if facts.disk(path) is None]
         if gone:
-            return Message("{name} was not created, and {gone} does not answer. Put the disk back or choose others, then create the pool again.", name=self.name, gone=", ".join(gone))  # fmt: skip
+            return Message(
+                "{name} was not created, and {gone} does not answer. Put the disk back or choose others, "
+                "then create the pool again.",
+                name=self.name,
+                gone=", ".join(gone),
+            )
         if any(use.pool == self.name for disk in facts.disks if disk.path in self.all_disks for use in disk.uses):
-            return Message("{name} is not in use. Its disks carry traces of it, but none of your files. Create it again on the same disks: Larder will show the traces and erase them.", name=self.name)  # fmt: skip
+            return Message(
+                "{name} is not in use. Its disks carry traces of it, but none of your files. Create it again "
+                "on the same disks: Larder will show the traces and erase them.",
+                name=self.name,
+            )
         if step != "partition" and any(map(has_partitions, self.plan_cuts(facts))):
-            return Message("{name} was not created. Its disks are partitioned, but hold none of your files. Create it again on the same disks: Larder will show the partitions and erase them.", name=self.name)  # fmt: skip
-        return Message("{name} was not created, and nothing of it is left on the disks. Create it again when you like.", name=self.name)  # fmt: skip
+            return Message(
+                "{name} was not created. Its disks are partitioned, but hold none of your files. Create it "
+                "again on the same disks: Larder will show the partitions and erase them.",
+                name=self.name,
+            )
+        return Message(
+            "{name} was not created, and nothing of it is left on the disks. Create it again when you like.",
+            name=self.name,
+        )
 
 
 def asked_once() -> Callable[[Work], str]:
@@ -384,15 +393,6 @@ def asked_once() -> Callable[[Work], str]:
         return kept[0]
 
     return secret
-
-
-LAYOUT_NAMES = {
-    "stripe": "Stripe",
-    "mirror": "Mirror",
-    "raidz1": "raidz1",
-    "raidz2": "raidz2",
-    "raidz3": "raidz3",
-}
 
 
 def on_off(value: bool) -> str:  # a property's value, not a switch of behaviour

@@ -10,30 +10,26 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from appliance.facts.box import Pool
 from appliance.facts.cleanup import Cleanup
 from appliance.formatting import disk_size, names_text, size_text
 from appliance.layout import growth as layout_growth
-from appliance.layout import risk
-from appliance.layout.descriptions import describe_survival, number_word
+from appliance.layout.descriptions import describe_survival
 from appliance.layout.geometry import LEAST_DISKS
 from appliance.layout.growth import DataGroup
 from appliance.message import Message
 from appliance.pools.base import pool_trouble
 from appliance.pools.growth_disks import gather_disks, partitions, unequal_note, usual_disk, whole_disk
-from appliance.pools.growth_plan import members_of
-from appliance.pools.growth_risk import replacing_risk, single_disk_hindrance
+from appliance.pools.growth_replace import replace_disks
 from appliance.pools.growth_way import GrowthFacts, OldBlocks, Way
-from appliance.pools.rebuild_estimate import estimate_expansion, estimate_rebuild
-from appliance.pools.vdevs.expand import MOST_RAIDZ, data_groups
+from appliance.pools.growth_words import UNKNOWN, added_bytes, missing_places, protection_text
+from appliance.pools.rebuild_estimate import estimate_expansion
+from appliance.pools.vdevs.expand import MOST_RAIDZ
+from appliance.pools.vdevs.groups import data_groups
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place, partition_bytes
 
 NAMED = 3  # folders in a sentence
 EXPANSION = "raidz_expansion"  # the feature of a pool
-UNKNOWN = Message(
-    "Larder cannot calculate this pool: the size of one of its groups is not known, or it is of a kind such as draid."
-)
 
 
 def list_ways(facts: GrowthFacts) -> tuple[Way, ...]:
@@ -48,39 +44,10 @@ def list_ways(facts: GrowthFacts) -> tuple[Way, ...]:
     )
 
 
-# --- what the ways share -----------------------------------------------------------------------------------------------
-def added_bytes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> int:
-    return max(layout_growth.pool_bytes(after) - layout_growth.pool_bytes(groups), 0)
+# --- what the ways share ----------------------------------------------------------------------------------------------
 
 
-def missing_places(facts: GrowthFacts, count: int) -> str:
-    """What to see to where the box is not known to have room for so many disks."""
-    if count <= facts.places:
-        return ""
-    known = (
-        Message("no free bay")
-        if not facts.places
-        else Message(
-            "room for {places} more {what}",
-            places=facts.places,
-            what=Message("disk") if facts.places == 1 else Message("disks"),
-        )
-    )
-    return Message("It needs room for {count} more {what}, and Larder knows of {known}.", count=count, what=Message("disk") if count == 1 else Message("disks"), known=known)  # fmt: skip
-
-
-def protection_text(groups: Sequence[DataGroup]) -> str:
-    """``Survives one failed disk. If two fail at once, all is lost in 33 % of cases.``"""
-    shape = [(group.width, group.parity) for group in groups]
-    survives = risk.failures_survived(shape)
-    if not survives:
-        return Message("Survives no failed disk: each one that fails loses all files of the pool.")
-    odds = risk.loss_probability(shape, survives + 1)
-    lost = "" if odds == 1 else Message(" in {percent_text} of cases", percent_text=risk.percent_text(odds))
-    return Message("Survives {survived}. If {number_word} fail at once, all is lost{lost}.", survived=describe_survival(survives), number_word=number_word(survives + 1), lost=lost)  # fmt: skip
-
-
-# --- the ways ----------------------------------------------------------------------------------------------------------
+# --- the ways ---------------------------------------------------------------------------------------------------------
 def clean_up(facts: GrowthFacts) -> Way:
     """Delete snapshots and copies that no backup uses."""
     name, found = facts.pool.name, facts.cleanup
@@ -88,9 +55,15 @@ def clean_up(facts: GrowthFacts) -> Way:
     freed = min(found.freed, facts.used)
     if not freed:
         if found.least:
-            reason = Message("What deleting snapshots would free could not be measured: some are protected or have clones.")  # fmt: skip
+            reason = Message(
+                "What deleting snapshots would free could not be measured: some are protected or have clones."
+            )
         elif found.staying and facts.held:
-            reason = Message("Snapshots hold {held}, but deleting those that can be deleted frees nothing: the others are protected or have clones.", held=size_text(facts.held))  # fmt: skip
+            reason = Message(
+                "Snapshots hold {held}, but deleting those that can be deleted frees nothing: the others are "
+                "protected or have clones.",
+                held=size_text(facts.held),
+            )
         elif found.withheld:
             reason = Message("What snapshots and old copies hold stays reserved for their folders.")
         else:
@@ -113,21 +86,34 @@ def clean_up(facts: GrowthFacts) -> Way:
 def cleanup_notes(found: Cleanup) -> Iterator[str]:
     """What is freed where, and what is not."""
     if found.snapshots:
-        yield Message("Snapshots hold {held} that are not in the folders any more. To free that, all of them would have to be deleted.", held=size_text(found.snapshots))  # fmt: skip
+        yield Message(
+            "Snapshots hold {held} that are not in the folders any more. To free that, all of them would "
+            "have to be deleted.",
+            held=size_text(found.snapshots),
+        )
     if found.reserved:
         yield Message(
-            "{reserved} more are reserved for {names} only because of their snapshots. Deleting these snapshots frees that.",
+            "{reserved} more are reserved for {names} only because of their snapshots. Deleting these "
+            "snapshots frees that.",
             reserved=size_text(found.reserved),
             names=names_text(found.reserving, NAMED),
         )
     if found.copies:
-        yield Message("Copies that no backup uses any more hold {copies}, with their snapshots.", copies=size_text(found.copies))  # fmt: skip
+        yield Message(
+            "Copies that no backup uses any more hold {copies}, with their snapshots.", copies=size_text(found.copies)
+        )
     if found.withheld:
-        yield Message("Of all that, {withheld} stay reserved for their folders and give no room to others.", withheld=size_text(found.withheld))  # fmt: skip
+        yield Message(
+            "Of all that, {withheld} stay reserved for their folders and give no room to others.",
+            withheld=size_text(found.withheld),
+        )
     if found.staying == 1:
         yield Message("One snapshot is protected or has a clone. It stays, with all that it holds.")
     elif found.staying:
-        yield Message("{staying} snapshots are protected or have clones. They stay, with all that they hold.", staying=found.staying)  # fmt: skip
+        yield Message(
+            "{staying} snapshots are protected or have clones. They stay, with all that they hold.",
+            staying=found.staying,
+        )
     if found.least:
         yield Message("More may be freed: not everything could be measured.")
 
@@ -155,7 +141,9 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
     if share < 1:
         notes.append(
             Message(
-                "Older files keep {width} parts of data for {parity} of parity until they are written again; new ones have {width_2} for {parity}. ZFS goes on showing space with the old ratio, so new files seem smaller.",
+                "Older files keep {width} parts of data for {parity} of parity until they are written again; "
+                "new ones have {width_2} for {parity}. ZFS goes on showing space with the old ratio, so new "
+                "files seem smaller.",
                 width=group.width - group.parity,
                 parity=group.parity,
                 width_2=group.width + 1 - group.parity,
@@ -174,7 +162,8 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         estimate=estimate,
         hindrance=missing_places(facts, 1),
         meanwhile=Message(
-            "Files stay available, and {pool} survives {survived} all the time. If one fails, the expansion waits until it is replaced.",
+            "Files stay available, and {pool} survives {survived} all the time. If one fails, the expansion "
+            "waits until it is replaced.",
             pool=pool.name,
             survived=describe_survival(group.parity),
         ),
@@ -186,7 +175,8 @@ def expand_raidz(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
 
 
 def rewritten_bytes(facts: GrowthFacts, groups: Sequence[DataGroup]) -> int:
-    """Bytes at most that rewriting every file gives back in these groups, which may be wider than when they were created.
+    """Bytes at most that rewriting every file gives back in these groups, which may be wider
+    than when they were created.
 
     A block keeps the ratio of data and parity of the width that it was written with. Those in the folders count as if
     all were of before the first expansion, since nothing says when they were written.
@@ -200,7 +190,8 @@ def rewritten_bytes(facts: GrowthFacts, groups: Sequence[DataGroup]) -> int:
 
 
 def find_old_blocks(facts: GrowthFacts) -> OldBlocks | None:
-    """What rewriting gives back where a raidz was expanded before; None where none was, or one is being expanded now."""
+    """What rewriting gives back where a raidz was expanded before;
+    None where none was, or one is being expanded now."""
     groups = layout_growth.read_groups(facts.pool)
     gives = rewritten_bytes(facts, groups)
     if not gives or any(work.kind == "expand" and work.under_way for work in facts.pool.work):
@@ -209,7 +200,8 @@ def find_old_blocks(facts: GrowthFacts) -> OldBlocks | None:
         ((layout_growth.block_share(one, one.made, one.width), one) for one in groups), key=lambda pair: pair[0]
     )
     text = Message(
-        "The {layout} was expanded before. Files from before that keep more parity, and take up to {percent} % more room than if they were written again. Larder cannot see which files were written since.",
+        "The {layout} was expanded before. Files from before that keep more parity, and take up to {percent} "
+        "% more room than if they were written again. Larder cannot see which files were written since.",
         layout=group.layout,
         percent=round((1 / share - 1) * 100),
     )
@@ -221,10 +213,18 @@ def expansion_reason(facts: GrowthFacts, groups: Sequence[DataGroup], *, any_rai
     vdevs = data_groups(facts.pool)
     if not any(vdev.kind == "raidz" for vdev in vdevs):
         if any(vdev.kind == "mirror" for vdev in vdevs):
-            return Message("Only a raidz can be expanded. A disk added to a mirror is one more copy of the same files, which gives no room.")  # fmt: skip
-        return Message("Only a raidz can be expanded. A disk added to a single one makes it a mirror, which protects but gives no room.")  # fmt: skip
+            return Message(
+                "Only a raidz can be expanded. A disk added to a mirror is one more copy of the same files, "
+                "which gives no room."
+            )
+        return Message(
+            "Only a raidz can be expanded. A disk added to a single one makes it a mirror, which protects "
+            "but gives no room."
+        )
     if facts.lacks_expansion or EXPANSION in facts.features_off:
-        return Message("The feature {expansion} is off in this pool. Upgrade the pool on its page first.", expansion=EXPANSION)  # fmt: skip
+        return Message(
+            "The feature {expansion} is off in this pool. Upgrade the pool on its page first.", expansion=EXPANSION
+        )
     if trouble := pool_trouble(facts.pool):
         return trouble
     if not groups or not any_raidz:
@@ -273,75 +273,6 @@ def add_group(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
         else Message("Yes: the group can be removed again as long as the others have room for its files."),
         notes=tuple(notes),
     )
-
-
-def replace_disks(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:
-    """Replace every disk that is smaller than the new ones, one after the other."""
-    pool, size = facts.pool, facts.new_disk or usual_disk(groups)
-    way = Way(
-        "replace",
-        Message("Replace the disks by larger ones"),
-        Message(
-            "One disk after the other is replaced and rebuilt. A group grows once its last small disk is replaced."
-        ),
-    )
-    if reason := pool_trouble(pool) or ("" if groups else UNKNOWN):
-        return replace(way, reason=reason)
-    part = partition_bytes(size)
-    counts = [layout_growth.count_smaller(group, part) for group in groups]
-    count = sum(counts)
-    if not count:
-        reason = Message("No disk of {pool} is smaller than {size}. Choose a larger disk.", pool=pool.name, size=disk_size(size))  # fmt: skip
-        return replace(way, reason=reason)
-    after = [layout_growth.enlarge_group(group, part) for group in groups]
-    gain = added_bytes(groups, after)
-    own = [one for one in sorted(facts.free, reverse=True) if partition_bytes(one) >= part][:count]
-    parity = min(group.parity for group, small in zip(groups, counts, strict=True) if small)
-    every = Message("all ") if count == sum(group.width for group in groups) and count > 1 else ""
-    disks = (
-        Message("{every}{count} disks", every=every, count=count)
-        if count > 1
-        else Message("the disk")
-        if groups[0].width == len(groups) == 1
-        else Message("the smaller disk")
-    )
-    estimate = estimate_rebuild(pool, facts.past, rotational=facts.rotational)
-    title = Message("Replace {disks} by {by} of {size}", disks=disks, by=Message("ones") if count > 1 else Message("one"), size=disk_size(size))  # fmt: skip
-    return replace(
-        way,
-        title=title,
-        gain=gain,
-        total=facts.total + gain,
-        disks=count,
-        bought=(size,) * (count - len(own)),
-        rebuilds=count,
-        estimate=estimate,
-        hindrance=single_disk_hindrance(facts, parity),
-        meanwhile=replacing_risk(facts, parity, count, estimate.seconds),
-        protection=protection_text(after),
-        targets=tuple(guid for guid, own_part in member_parts(pool) if own_part < part),
-        undo=Message(
-            "No: once a group uses the larger disks, smaller ones cannot take their places. The old disks are free then."
-        ),
-        notes=tuple(replacing_notes(groups, after)),
-    )
-
-
-def member_parts(pool: Pool) -> Iterator[tuple[int, int]]:
-    """The guid of each disk for data with the bytes of its partition."""
-    for vdev in data_groups(pool):
-        for member in members_of(vdev):
-            yield next(member.devices()).guid, layout_growth.part_size(member)
-
-
-def replacing_notes(groups: Sequence[DataGroup], after: Sequence[DataGroup]) -> Iterator[str]:
-    """What each group gains by itself, and what unequal disks leave unused."""
-    if len(groups) > 1 and (pairs := [(old, new) for old, new in zip(groups, after, strict=True) if old != new]):
-        old, new = pairs[0]
-        one = added_bytes(groups, [new if group is old else group for group in groups])
-        yield Message("Each group grows by itself: with the {width} disks of the first one replaced, there are {one} more.", width=old.width, one=size_text(one))  # fmt: skip
-    if any(max(group.parts) - min(group.parts) > max(group.parts) // 50 for group in after):
-        yield Message("Some disks are larger than the new ones. The smallest of each group counts.")
 
 
 def second_pool(facts: GrowthFacts, groups: Sequence[DataGroup]) -> Way:

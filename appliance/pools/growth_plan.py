@@ -8,15 +8,17 @@ import msgspec
 
 from appliance.facts.box import Pool, Vdev
 from appliance.layout.growth import read_group
-from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
+from appliance.pools.vdevs.expand import autoexpand_gain
+from appliance.pools.vdevs.groups import data_groups
 from appliance.zfs.vdev_tree import partition_bytes
 
 LARGE_ENOUGH = 0.97  # of the planned size: disks that are sold as one size differ by a little
 
 
 class PlanState(msgspec.Struct, frozen=True):
-    """``left``: the guids of the disks that are still to be replaced, in their order. ``running``: that of the one whose
-    replacement is being rebuilt, 0 for none. ``grows``: a group whose disks are all larger and not used completely yet."""
+    """``left``: the guids of the disks that are still to be replaced, in their order. ``running``: that of
+    the one whose replacement is being rebuilt, 0 for none. ``grows``: a group whose disks are all larger
+    and not used completely yet."""
 
     total: int
     left: tuple[int, ...]
@@ -44,8 +46,8 @@ def read_plan(pool: Pool, targets: Sequence[int], size: int) -> PlanState:
     """How far the plan is that is to replace the disks with these guids by ones of ``size`` bytes.
 
     A disk is replaced once the pool has it no more, and what came in its place is as large as planned: that has another
-    guid. When a plan begins, every disk that is too small is one of its targets; so one that is too small later, and is no
-    target, came in the place of a target that is gone.
+    guid. When a plan begins, every disk that is too small is one of its targets; so one that is too small later, and is
+    no target, came in the place of a target that is gone.
     """
     groups = data_groups(pool)
     members = [member for group in groups for member in members_of(group)]
@@ -74,8 +76,8 @@ def members_of(group: Vdev) -> tuple[Vdev, ...]:
 
 
 def read_seats(pool: Pool) -> dict[str, list[str]]:
-    """Which disk sits where: the guids, as text, of the members of each data group in ZFS's order, by that of the group; by
-    "" disks that are a group of one. Of a replacement the old disk, of a spare the one that it is for."""
+    """Which disk sits where: the guids, as text, of the members of each data group in ZFS's order, by that of the
+    group; by "" disks that are a group of one. Of a replacement the old disk, of a spare the one that it is for."""
     seats: dict[str, list[str]] = {}
     for group in data_groups(pool):
         key = str(group.guid) if members_of(group) is group.children else ""
@@ -86,8 +88,8 @@ def read_seats(pool: Pool) -> dict[str, list[str]]:
 def find_moves(before: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Which disk took whose place between two looks: guids of the old and the new one.
 
-    ZFS puts a new disk where the old one was. Where members were attached and detached instead, only a group that lost one
-    and got one says which; nothing is told of the others.
+    ZFS puts a new disk where the old one was. Where members were attached and detached instead, only a group that lost
+    one and got one says which; nothing is told of the others.
     """
     known, there = ({guid for row in seats.values() for guid in row} for seats in (before, now))
     found: list[tuple[str, str]] = []

@@ -30,8 +30,8 @@ class PoolHealth(msgspec.Struct, frozen=True):
     word: str = ""  # for its card, where the state alone would not say it
 
 
-# When a disk is pulled or dies, errors are counted first and its loss is noticed up to half a minute later. So nothing calm
-# is said of a pool until it was read this long after the last sign of trouble.
+# When a disk is pulled or dies, errors are counted first and its loss is noticed up to half a minute later.
+# So nothing calm is said of a pool until it was read this long after the last sign of trouble.
 SETTLED = timedelta(seconds=60)
 CLOCK_WAS_AHEAD = timedelta(hours=1)
 
@@ -118,7 +118,8 @@ def stale_degraded_after_removal(pool: Pool) -> bool:
 
 
 def is_degraded_by_itself(pool: Pool) -> bool:
-    """Whether ZFS calls a pool degraded for something that no fault of a disk names, such as a state that is unknown here."""
+    """Whether ZFS calls a pool degraded for something that no fault of a disk names, such as a
+    state that is unknown here."""
     return pool.state == "DEGRADED" and not error_counts(pool) and not stale_degraded_after_removal(pool)
 
 
@@ -127,57 +128,125 @@ def of_pool(
 ) -> PoolHealth:
     """The verdict on a pool. ``label`` gives a device's name as people know it; ``used`` and ``total`` are the bytes
     that files take and could take; ``settled`` as ``is_settled`` says."""
-    broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
-    said = capitalize_opening(names_text([vdev_state.say(label(device), device.state) for device in broken], 3, "; "))
-    if pool.state == "SUSPENDED":
-        held = Message("Too many of its disks do not answer, so ZFS holds every read and write.")
-        return PoolHealth("failed", Message("{pool} has stopped.", pool=pool.name), join_messages([held, Message("{said}.", said=said)]) if said else held, Message("Bring the disks back (cables, power). The page of the pool then says how to continue. Do not pull more disks, and do not switch the box off: what was being written waits in its memory."))  # fmt: skip
-    if pool.state in vdev_state.UNUSABLE:
-        return PoolHealth("failed", Message("{pool} cannot be used.", pool=pool.name), Message("Too few of its disks answer. {said}.", said=said), Message("Put missing disks back. Nothing is erased as long as you do not make a new pool on them."))  # fmt: skip
-    if stale_degraded_after_removal(pool):
-        return PoolHealth("attention", Message("{pool} is complete.", pool=pool.name), Message("A disk that was away has left the pool for good, and ZFS still counts it."), Message("Scrub the pool once: ZFS then looks at all its disks again."), Message("to be scrubbed"))  # fmt: skip
-    if pool.state == "DEGRADED" or broken:
-        if pool.rebuilding and pool.scan:
-            percent = pool.scan.percent
-            doing = Message("It is rebuilding, {percent} % done; files stay available", percent=percent)
-            said = join_messages([said, doing], ". ")
-        left = Message("it survives only one more failed disk") if pool.failures_left == 1 else survives_text(pool)
-        replaced = being_replaced(pool) if pool.rebuilding else set()
-        waiting = [device for device in broken if device.guid not in replaced]
-        advice = Message("Put the disk back or replace it soon.") if waiting or not broken else ""
-        state = Message("is degraded") if pool.state == "DEGRADED" else Message("needs attention")
+    space = of_space(pool.name, used, total)
+    full = space if space and space.state == "failed" else None
+    filling = space if space and space.state == "attention" else None
+    found = of_disks(pool, label) or full or of_errors(pool, label, settled=settled) or filling or of_work(pool)
+    if found:
+        return found
+    if not settled:
         return PoolHealth(
             "attention",
-            Message("{pool} {state}: {left}.", pool=pool.name, state=state, left=left),
-            Message("{said}.", said=said) if said else pool.status,
-            advice,
+            Message("{pool} reported a problem.", pool=pool.name),
+            Message(
+                "A disk of it made an error or changed its state a moment ago. Larder is checking whether "
+                "every disk still answers."
+            ),
+            Message("Wait a minute."),
+            Message("checking"),
         )
-    if pool.errors:
-        return PoolHealth("failed", Message("{pool} has damaged files.", pool=pool.name), work_reports.left_text(pool.errors), Message("Restore the damaged files from a snapshot or another copy."))  # fmt: skip
-    space = of_space(pool.name, used, total)
-    if space and space.state == "failed":
-        return space
-    worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
-    if worn:
-        count = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
-        named = names_text([label(device) for device in worn], 3)
-        errors = Message("1 error on {label}", label=named) if count == 1 else Message("{errors} errors on {label}", errors=count, label=named)  # fmt: skip
-        if not settled:
-            return PoolHealth("attention", Message("{pool} reported errors.", pool=pool.name), Message("{errors}. Larder is checking whether every disk still answers.", errors=errors), Message("Wait a minute."), Message("checking"))  # fmt: skip
-        return PoolHealth("attention", Message("{pool} repaired itself.", pool=pool.name), Message("Repaired from the other disks: {errors}. Nothing was lost.", errors=errors), Message("If it happens again, that disk is wearing out."))  # fmt: skip
-    if space and space.state == "attention":
-        return space
-    if pool.scan and pool.scan.state == "scanning":
-        what = Message("is rebuilding") if pool.scan.kind == "resilver" else Message("is being scrubbed")
-        return PoolHealth(
-            "working", Message("{pool} {what}.", pool=pool.name, what=what), Message("Files stay available.")
-        )
-    if not settled:
-        return PoolHealth("attention", Message("{pool} reported a problem.", pool=pool.name), Message("A disk of it made an error or changed its state a moment ago. Larder is checking whether every disk still answers."), Message("Wait a minute."), Message("checking"))  # fmt: skip
     safety = safety_text(pool.failures_left)
     if space:
         return replace(space, meaning=join_messages([space.meaning, safety]))
     return PoolHealth("healthy", Message("{pool} is healthy.", pool=pool.name), safety)
+
+
+def of_disks(pool: Pool, label: Callable[[Vdev], str]) -> PoolHealth | None:
+    """The verdict on a pool that lacks disks or has damaged files."""
+    broken = [device for device in pool.devices() if device.state in vdev_state.LOST]
+    said = capitalize_opening(names_text([vdev_state.say(label(device), device.state) for device in broken], 3, "; "))
+    if pool.state == "SUSPENDED":
+        held = Message("Too many of its disks do not answer, so ZFS holds every read and write.")
+        return PoolHealth(
+            "failed",
+            Message("{pool} has stopped.", pool=pool.name),
+            join_messages([held, Message("{said}.", said=said)]) if said else held,
+            Message(
+                "Bring the disks back (cables, power). The page of the pool then says how to continue. Do "
+                "not pull more disks, and do not switch the box off: what was being written waits in its "
+                "memory."
+            ),
+        )
+    if pool.state in vdev_state.UNUSABLE:
+        return PoolHealth(
+            "failed",
+            Message("{pool} cannot be used.", pool=pool.name),
+            Message("Too few of its disks answer. {said}.", said=said),
+            Message("Put missing disks back. Nothing is erased as long as you do not make a new pool on them."),
+        )
+    if stale_degraded_after_removal(pool):
+        return PoolHealth(
+            "attention",
+            Message("{pool} is complete.", pool=pool.name),
+            Message("A disk that was away has left the pool for good, and ZFS still counts it."),
+            Message("Scrub the pool once: ZFS then looks at all its disks again."),
+            Message("to be scrubbed"),
+        )
+    if pool.state == "DEGRADED" or broken:
+        return of_degraded(pool, broken, said)
+    if pool.errors:
+        return PoolHealth(
+            "failed",
+            Message("{pool} has damaged files.", pool=pool.name),
+            work_reports.left_text(pool.errors),
+            Message("Restore the damaged files from a snapshot or another copy."),
+        )
+    return None
+
+
+def of_degraded(pool: Pool, broken: list[Vdev], said: str) -> PoolHealth:
+    """The verdict on a pool that works without some of its disks. ``said``: a sentence on these."""
+    if pool.rebuilding and pool.scan:
+        percent = pool.scan.percent
+        doing = Message("It is rebuilding, {percent} % done; files stay available", percent=percent)
+        said = join_messages([said, doing], ". ")
+    left = Message("it survives only one more failed disk") if pool.failures_left == 1 else survives_text(pool)
+    replaced = being_replaced(pool) if pool.rebuilding else set()
+    waiting = [device for device in broken if device.guid not in replaced]
+    advice = Message("Put the disk back or replace it soon.") if waiting or not broken else ""
+    state = Message("is degraded") if pool.state == "DEGRADED" else Message("needs attention")
+    return PoolHealth(
+        "attention",
+        Message("{pool} {state}: {left}.", pool=pool.name, state=state, left=left),
+        Message("{said}.", said=said) if said else pool.status,
+        advice,
+    )
+
+
+def of_errors(pool: Pool, label: Callable[[Vdev], str], *, settled: bool) -> PoolHealth | None:
+    """The verdict on a pool that has repaired errors."""
+    worn = [device for device in pool.devices() if device.read_errors or device.write_errors or device.checksum_errors]
+    if not worn:
+        return None
+    count = sum(device.read_errors + device.write_errors + device.checksum_errors for device in worn)
+    named = names_text([label(device) for device in worn], 3)
+    errors = (
+        Message("1 error on {label}", label=named)
+        if count == 1
+        else Message("{errors} errors on {label}", errors=count, label=named)
+    )
+    if not settled:
+        return PoolHealth(
+            "attention",
+            Message("{pool} reported errors.", pool=pool.name),
+            Message("{errors}. Larder is checking whether every disk still answers.", errors=errors),
+            Message("Wait a minute."),
+            Message("checking"),
+        )
+    return PoolHealth(
+        "attention",
+        Message("{pool} repaired itself.", pool=pool.name),
+        Message("Repaired from the other disks: {errors}. Nothing was lost.", errors=errors),
+        Message("If it happens again, that disk is wearing out."),
+    )
+
+
+def of_work(pool: Pool) -> PoolHealth | None:
+    """The verdict on a pool that is rebuilt or scrubbed."""
+    if not pool.scan or pool.scan.state != "scanning":
+        return None
+    what = Message("is rebuilding") if pool.scan.kind == "resilver" else Message("is being scrubbed")
+    return PoolHealth("working", Message("{pool} {what}.", pool=pool.name, what=what), Message("Files stay available."))
 
 
 def of_device(device: Vdev) -> Health:

@@ -15,29 +15,22 @@ from appliance.facts.importable import Importable
 from appliance.message import Message, join_messages
 from appliance.operation import Loss, Operation, Plan, Step, Work, if_lost
 from appliance.pools import discover
+from appliance.pools.import_reasons import pool_guid, used_by_other_system
 from appliance.shares import approved
 from appliance.zfs import mount as zfs_mount
 from appliance.zfs import status
 from appliance.zfs.foreign_settings import Unsafe
 
 CACHE = "/etc/zfs/zpool.cache"
-LARGEST_GUID = 2**64 - 1
 LONGEST_SEARCH = 14 * 24 * 3600
 SEARCH_MEANS = Message(
-    "For each earlier state that is tried, everything in the pool is read. With a large pool that takes many hours, and it cannot be stopped."
+    "For each earlier state that is tried, everything in the pool is read. With a large pool that takes many "
+    "hours, and it cannot be stopped."
 )
 READ_FIRST = Message(
-    "Import it read-only first: that changes nothing on its disks, shows what is left, and lets you copy it. Without read-only everything newer is given up for good."
+    "Import it read-only first: that changes nothing on its disks, shows what is left, and lets you copy it. "
+    "Without read-only everything newer is given up for good."
 )
-
-
-def used_by_other_system() -> Reason:
-    """What forcing the import means, which the person has to agree to."""
-    return Reason(
-        "pool-used-by-other-system",
-        "The last system that used this pool did not release it. If that system still runs and can reach these disks, both would write to the pool and destroy it beyond repair. Import it only when the other system is off or has lost these disks for good.",
-        field="force",
-    )
 
 
 class ImportPool(Operation, tag="import-pool"):
@@ -138,8 +131,11 @@ class ImportPool(Operation, tag="import-pool"):
                 "This pool is intact. It does not have to go back to an earlier state.",
                 field="rewind",
             )
-        if found.usable or found.active_elsewhere:
-            return
+        if not found.usable and not found.active_elsewhere:
+            yield from self.check_damage(found)
+
+    def check_damage(self, found: Importable) -> Iterator[Reason]:
+        """What has to be agreed to before a pool that is not intact can be imported."""
         if found.read_only_only:
             if not self.read_only:
                 yield Reason(
@@ -158,7 +154,8 @@ class ImportPool(Operation, tag="import-pool"):
             if not self.last_resort:
                 yield Reason(
                     "pool-needs-last-resort",
-                    "The pool's latest state is damaged, and those right before it do not help. As a last resort, have all its earlier states searched for an intact one.",
+                    "The pool's latest state is damaged, and those right before it do not help. As a last "
+                    "resort, have all its earlier states searched for an intact one.",
                     field="last_resort",
                 )
         elif found.rewind:
@@ -178,7 +175,8 @@ class ImportPool(Operation, tag="import-pool"):
         else:
             yield Reason(
                 "pool-disks-missing",
-                "Too few of its disks are here, or their contents do not fit together. Put in the missing disks and search again.",
+                "Too few of its disks are here, or their contents do not fit together. Put in the missing "
+                "disks and search again.",
             )
 
     def argv(self) -> list[str]:
@@ -254,7 +252,8 @@ class ImportPool(Operation, tag="import-pool"):
                     Message(
                         "Keep its folders below {home}, and let nothing of it share itself or run as root", home=home
                     ),
-                    f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{self.place_text}, for each folder that wants to be mounted outside {home}",
+                    f"{zfs_mount.QUIET_TEXT}, for each folder that says otherwise\n{self.place_text}, for "
+                    f"each folder that wants to be mounted outside {home}",
                     lambda work: unsafe.make_safe(self.name, work, former=found.name, everything=self.move_folders),
                     (self.name,),
                 )
@@ -283,7 +282,8 @@ class ImportPool(Operation, tag="import-pool"):
         if self.last_resort and found.rewind and not self.read_only:
             yield Loss(
                 Message(
-                    "everything written to the pool after the newest intact state: at best {as_of}, at worst {at_worst}",
+                    "everything written to the pool after the newest intact state: at best {as_of}, at worst "
+                    "{at_worst}",
                     as_of=found.rewind.as_of,
                     at_worst=found.rewind.at_worst,
                 )
@@ -307,11 +307,13 @@ class ImportPool(Operation, tag="import-pool"):
             )
         if self.read_only:
             yield Message(
-                "Read-only: nothing on its disks is changed, and it is not imported again at the next start. Folders appear below the pool's own folder under the whole path that they had."
+                "Read-only: nothing on its disks is changed, and it is not imported again at the next start. "
+                "Folders appear below the pool's own folder under the whole path that they had."
             )
         elif self.move_folders:
             yield Message(
-                "Folders that belong outside {home} are moved below it. That is written to the pool: a system that starts from it may no longer start.",
+                "Folders that belong outside {home} are moved below it. That is written to the pool: a "
+                "system that starts from it may no longer start.",
                 home=zfs_mount.home_of(self.name),
             )
         else:
@@ -320,7 +322,8 @@ class ImportPool(Operation, tag="import-pool"):
                 home=zfs_mount.home_of(self.name),
             )
         yield Message(
-            "Shares that its folders bring along are offered afterwards. None is switched on by itself. Encrypted folders ask for their passphrase afterwards."
+            "Shares that its folders bring along are offered afterwards. None is switched on by itself. "
+            "Encrypted folders ask for their passphrase afterwards."
         )
 
     def bring_in(self, work: Work) -> None:
@@ -377,7 +380,8 @@ class ImportPool(Operation, tag="import-pool"):
     def recovery_hint(self, step: str, facts: Facts) -> str:
         if pool := facts.pool_of(self.guid):
             return Message(
-                "{pool} is in use, but not all of its folders are where they belong, or it is not imported again at the next start. Export it, then import it again.",
+                "{pool} is in use, but not all of its folders are where they belong, or it is not imported "
+                "again at the next start. Export it, then import it again.",
                 pool=pool.name,
             )
         if self.goes_back and not self.read_only:
@@ -389,10 +393,3 @@ class ImportPool(Operation, tag="import-pool"):
             "{name} is not in use, and its disks are as they were. Search for pools again, then import it.",
             name=self.name,
         )
-
-
-def pool_guid(guid: int) -> int:
-    """A pool's guid. Raises Refused for a number that cannot be one."""
-    if not 0 < guid <= LARGEST_GUID:
-        raise Refused(Reason("pool-guid-malformed", "That is not a pool's number.", field="pool"))
-    return guid

@@ -1,7 +1,8 @@
-"""The secrets of the box that are sealed with its record: passwords of users as Samba and the system keep them, stored keys.
+"""The secrets of the box that are sealed with its record: passwords of users as Samba and the
+system keep them, stored keys.
 
-A password itself is known to nobody; what is kept of it (the NT hash, the hash of shadow(5)) opens shares all the same, so it
-is treated like one: it goes through memory and standard input alone.
+A password itself is known to nobody; what is kept of it (the NT hash, the hash of shadow(5)) opens shares all the same,
+so it is treated like one: it goes through memory and standard input alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from appliance import command, names
+from appliance import command, names, passphrases
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, Refused
 from appliance.facts import box_record
@@ -77,7 +78,7 @@ class BoxSecrets(StrictStruct):
             if not re.fullmatch(r"[1-9][0-9]{0,19}", guid):
                 raise Refused(box_record.malformed())
         for key in self.keys.values():
-            names.check_passphrase(key)
+            passphrases.check_passphrase(key)
         for text in self.chap.values():
             chap.parse_secrets(text)
 
@@ -96,14 +97,19 @@ def parse_secrets(text: bytes) -> BoxSecrets:
 
 # --- reading this box -------------------------------------------------------------------------------------------------
 def read_box_secrets(box: str, users: Iterable[str]) -> BoxSecrets:
-    """What this box has. A tool that is not installed leaves its part out. Raises Failed where one fails or does not answer, or
-    a file cannot be read: sealed, it would look as if there had been nothing."""
+    """What this box has. A tool that is not installed leaves its part out. Raises Failed where one fails or does not
+    answer, or a file cannot be read: sealed, it would look as if there had been nothing."""
     samba, system, rids = read_samba(), read_shadow(), read_rids()
     found = (
-        UserSecret(name=name, nt=samba.get(name, ("", ""))[0], flags=samba.get(name, ("", ""))[1],
-                   rid=rids.get(name, 0), system=system.get(name, ""))
+        UserSecret(
+            name=name,
+            nt=samba.get(name, ("", ""))[0],
+            flags=samba.get(name, ("", ""))[1],
+            rid=rids.get(name, 0),
+            system=system.get(name, ""),
+        )
         for name in users
-    )  # fmt: skip
+    )
     return BoxSecrets(
         version=VERSION,
         box=box,
@@ -154,8 +160,8 @@ def parse_rids(said: str) -> dict[str, int]:
 
 
 def read_shadow() -> dict[str, str]:
-    """By the name of each user the hash that the system keeps, also where it is locked (passwd -l puts a ! before it). Raises
-    Failed."""
+    """By the name of each user the hash that the system keeps, also where it is locked (passwd -l puts a ! before it).
+    Raises Failed."""
     try:
         lines = SHADOW.read_text(errors="replace").splitlines()
     except OSError as error:
@@ -171,7 +177,8 @@ def read_sid() -> str:
 
 
 def read_files(folder: Path) -> dict[str, str]:
-    """The small files of a folder of root's that are named by a guid; none where there is no such folder. Raises Failed."""
+    """The small files of a folder of root's that are named by a guid; none where there is no such folder.
+    Raises Failed."""
     try:
         files = sorted(folder.iterdir())
     except FileNotFoundError:
@@ -194,7 +201,7 @@ def unreadable(place: Path, said: str | None) -> Failed:
 
 # --- writing to this box ----------------------------------------------------------------------------------------------
 def samba_line(one: UserSecret, uid: int) -> str:
-    """A user in the format of smbpasswd(5), which pdbedit can bring in. Set now: Samba wants a password changed that was
-    set never."""
+    """A user in the format of smbpasswd(5), which pdbedit can bring in. Set now:
+    Samba wants a password changed that was set never."""
     flags = one.flags or "[U          ]"
     return f"{one.name}:{uid}:{'X' * 32}:{one.nt}:{flags}:LCT-{int(time.time()):08X}:\n"

@@ -1,7 +1,8 @@
-"""Take the place of a box that is lost: its users and groups with their numbers, passwords, keys and shares, out of its record.
+"""Take the place of a box that is lost: its users and groups with their numbers, passwords, keys
+and shares, out of its record.
 
-The record lies on a pool of that box, or beside its copies. Nothing that is here is changed: where a name or a number means
-something else on this box, nothing is done. Every step can be done twice.
+The record lies on a pool of that box, or beside its copies. Nothing that is here is changed: where a name or a number
+means something else on this box, nothing is done. Every step can be done twice.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Opened(msgspec.Struct):
 
 
 class TakePlace(Operation, tag="take-place"):
-    """Take the place of ``box``, whose record lies on ``pool``. ``sealed``: it has secrets, which the recovery phrase opens."""
+    """Take the place of ``box``, whose record lies on ``pool``.
+    ``sealed``: it has secrets, which the recovery phrase opens."""
 
     needs_proof = always  # users of another box get into shares
     settled = Message(
@@ -103,15 +105,36 @@ class TakePlace(Operation, tag="take-place"):
         record = facts.box_record
         if record is None:
             raise Refused(records.missing_box())
-        opened, by_hand = (
-            Opened(),
-            [
-                Message(
-                    "No password comes back: {host} had no recovery phrase. Set a new one for each user.",
-                    host=record.host,
-                )
-            ],
+        shares = self.shares_plan(record, facts)
+        by_hand = Message(
+            "No password comes back: {host} had no recovery phrase. Set a new one for each user.", host=record.host
         )
+        return Plan(
+            title=Message("Take the place of {host}", host=record.host),
+            summary=Message(
+                "This box gets the users and groups of {host} as they were on {day}, with the numbers that "
+                "own their files.",
+                host=record.host,
+                day=day_text(datetime.fromtimestamp(record.written, schedule.box_zone())),
+            ),
+            steps=tuple(self.list_steps(record, facts, shares)),
+            identity={"operation": msgspec.to_builtins(self), "record": record.text.decode()},
+            warnings=(
+                *(() if self.sealed else (by_hand,)),
+                Message(
+                    "If {host} still runs, switch it off for good first. It makes no more backups with the "
+                    "pool {pool} afterwards.",
+                    host=record.host,
+                    pool=self.pool,
+                ),
+                *(shares.warnings if shares else ()),
+            ),
+            undo=Message("Users and shares can be removed again one by one."),
+            details={**self.described(record, facts), **(shares.details if shares else {})},
+        )
+
+    def list_steps(self, record: BoxRecord, facts: Facts, shares: Plan | None) -> list[Step]:
+        opened = Opened()
         steps = [
             *([self.open_step(opened)] if self.sealed else []),
             bring_users.users_step(record, facts),
@@ -119,26 +142,38 @@ class TakePlace(Operation, tag="take-place"):
         ]
         if self.sealed:
             steps += [
-                Step("passwords", Message("Give the users their passwords"), bring_users.PASSWORDS_TEXT, lambda work: self.bring_passwords(record, opened, work)),
-                Step("keys", Message("Store the keys of folders that are here"), f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…\nwrite {mail_password.left_file(self.box)}", lambda work: self.bring_keys(record, opened, work)),
-            ]  # fmt: skip
-        shares = self.shares_plan(record, facts)
+                Step(
+                    "passwords",
+                    Message("Give the users their passwords"),
+                    bring_users.PASSWORDS_TEXT,
+                    lambda work: self.bring_passwords(record, opened, work),
+                ),
+                Step(
+                    "keys",
+                    Message("Store the keys of folders that are here"),
+                    f"write {key_store.FOLDER}/…\nwrite {chap.FOLDER}/…\nwrite {mail_password.left_file(self.box)}",
+                    lambda work: self.bring_keys(record, opened, work),
+                ),
+            ]
         if shares:
-            steps.append(Step("shares", Message("Serve the shares of its folders that are here"), "\n".join(step.command_text for step in shares.steps), self.serve))  # fmt: skip
-        steps.append(Step("mark", Message("Note on {pool} that this box has taken its place", pool=self.pool), shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]), self.mark, (self.pool,)))  # fmt: skip
-        return Plan(
-            title=Message("Take the place of {host}", host=record.host),
-            summary=Message("This box gets the users and groups of {host} as they were on {day}, with the numbers that own their files.", host=record.host, day=day_text(datetime.fromtimestamp(record.written, schedule.box_zone()))),
-            steps=tuple(steps),
-            identity={"operation": msgspec.to_builtins(self), "record": record.text.decode()},
-            warnings=(
-                *([] if self.sealed else by_hand),
-                Message("If {host} still runs, switch it off for good first. It makes no more backups with the pool {pool} afterwards.", host=record.host, pool=self.pool),
-                *(shares.warnings if shares else ()),
-            ),
-            undo=Message("Users and shares can be removed again one by one."),
-            details={**self.described(record, facts), **(shares.details if shares else {})},
-        )  # fmt: skip
+            steps.append(
+                Step(
+                    "shares",
+                    Message("Serve the shares of its folders that are here"),
+                    "\n".join(step.command_text for step in shares.steps),
+                    self.serve,
+                )
+            )
+        steps.append(
+            Step(
+                "mark",
+                Message("Note on {pool} that this box has taken its place", pool=self.pool),
+                shlex.join(["zfs", "set", f"{user_properties.BOX}=…", self.pool]),
+                self.mark,
+                (self.pool,),
+            )
+        )
+        return steps
 
     def described(self, record: BoxRecord, facts: Facts) -> dict[str, str]:
         """What comes back, line by line."""
@@ -189,8 +224,9 @@ class TakePlace(Operation, tag="take-place"):
             bring_users.bring_passwords(record, opened.secrets, work)
 
     def bring_keys(self, record: BoxRecord, opened: Opened, work: Work) -> None:
-        """Store what unlocks folders that are here, and those that a restore will bring out of their copies; and the secrets of
-        the iSCSI targets that are here. What this box stores already may be newer than the record, and stays."""
+        """Store what unlocks folders that are here, and those that a restore will bring out of their
+        copies; and the secrets of the iSCSI targets that are here. What this box stores already may be
+        newer than the record, and stays."""
         if opened.secrets is None:
             return
         here = {str(one.guid): one for one in status.read_datasets() if not one.copy_of}
@@ -218,12 +254,17 @@ class TakePlace(Operation, tag="take-place"):
             work.note(Message("The password of the mail server was not taken over. Type it again under Notifications"))
 
     def serve(self, work: Work) -> None:
-        """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are offered on the pool's page."""
+        """Serve them as ``ApproveShares`` does. What keeps them from it is said, and they are
+        offered on the pool's page."""
         operation = ApproveShares(pool=self.pool, guid=self.guid)
         facts = msgspec.structs.replace(
-            publish.agreed_facts(), datasets=status.read_datasets(), pools=status.read_pools(),
-            accounts=accounts.read_accounts(), groups=accounts.read_groups(), shares=publish.configured_shares(),
-        )  # fmt: skip
+            publish.agreed_facts(),
+            datasets=status.read_datasets(),
+            pools=status.read_pools(),
+            accounts=accounts.read_accounts(),
+            groups=accounts.read_groups(),
+            shares=publish.configured_shares(),
+        )
         try:
             for step in checked_plan(operation, facts).steps:
                 step.run(work)
@@ -259,8 +300,8 @@ class TakePlace(Operation, tag="take-place"):
 
 
 def keys_of_absent(record: BoxRecord, keys: Mapping[str, str], here: Container[str]) -> Iterator[tuple[int, str]]:
-    """For each encrypted folder of the record that is not here its guid and its key, or that of the nearest folder above it:
-    one that is restored has another guid, and each copy is locked by itself."""
+    """For each encrypted folder of the record that is not here its guid and its key, or that of the nearest folder
+    above it: one that is restored has another guid, and each copy is locked by itself."""
     guids = {one.name: str(one.guid) for one in record.folders}
     for one in record.folders:
         own_and_above = (one.name, *names_above(one.name))

@@ -12,7 +12,7 @@ import msgspec
 from appliance import command
 from appliance.benchmarks import workload_command, workloads
 from appliance.disks.clear_labels import zero_ends
-from appliance.disks.erase import progress_text
+from appliance.disks.exclusive_disk import progress_text
 from appliance.errors import Failed, explain_error
 from appliance.facts import user_properties, vdev_state
 from appliance.facts.box import LongWork, Pool
@@ -86,7 +86,8 @@ def find_healthy(pool: str, out: DiskOut) -> Place:
 
 # --- the parts --------------------------------------------------------------------------------------------------
 def folder_argv(pool: str, out: DiskOut) -> list[str]:
-    """The command that makes the dataset of the test data. It is mounted for nobody, and inherits no share or schedule."""
+    """The command that makes the dataset of the test data.
+    It is mounted for nobody, and inherits no share or schedule."""
     settings = {
         "mountpoint": "none",
         "compression": "off",
@@ -98,7 +99,13 @@ def folder_argv(pool: str, out: DiskOut) -> list[str]:
         user_properties.BENCHMARK: "rehearsal",
         user_properties.REHEARSAL: msgspec.json.encode(out).decode(),
     }
-    return ["zfs", "create", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")), "--", rehearsal_folder(pool)]  # fmt: skip
+    return [
+        "zfs",
+        "create",
+        *(word for key, value in settings.items() for word in ("-o", f"{key}={value}")),
+        "--",
+        rehearsal_folder(pool),
+    ]
 
 
 def make_folder(pool: str, out: DiskOut) -> None:
@@ -120,7 +127,8 @@ def fill_pool(pool: str, size: int, work: Work) -> None:
 
 
 def fill_reporter(pool: str, handle: int, size: int, work: Work) -> Callable[[], None]:
-    """A function to call every second while the data is written. It raises Cancelled, and Failed if the pool has stopped."""
+    """A function to call every second while the data is written.
+    It raises Cancelled, and Failed if the pool has stopped."""
     began = time.monotonic()
 
     def look() -> None:
@@ -158,13 +166,15 @@ def clear_disk(pool: str, out: DiskOut, work: Work) -> None:
 def replace_argv(pool: str, place: Place, out: DiskOut) -> list[str]:
     """The command that puts the disk into its own place.
 
-    ``-f``: its partition table is still the one of this pool. It overwrites whatever is there, so look at the content before.
+    ``-f``: its partition table is still the one of this pool.
+    It overwrites whatever is there, so look at the content before.
     """
     return ["zpool", "replace", "-f", *ashift_option(place.group.ashift), "--", pool, str(place.vdev.guid), out.disk]
 
 
 def rebuild_disk(pool: str, out: DiskOut, share: int, work: Work) -> None:
-    """Put the disk back as if it were new, wait until it is rebuilt, and store the time on the pool. Raises Failed, Cancelled."""
+    """Put the disk back as if it were new, wait until it is rebuilt, and store the time on the pool.
+    Raises Failed, Cancelled."""
     refuse_content(pool)
     found = read_back(pool)
     place = vdev_tree.find_vdev(found, out.vdev)
@@ -189,7 +199,9 @@ def rebuild_disk(pool: str, out: DiskOut, share: int, work: Work) -> None:
         disks=member_names(read_back(pool)),
         zfs=read_version()[:LONGEST_NAME],
     )
-    command.run(["zfs", "set", f"{user_properties.REHEARSAL}={msgspec.json.encode(result).decode()}", pool], timeout=LONG)  # fmt: skip
+    command.run(
+        ["zfs", "set", f"{user_properties.REHEARSAL}={msgspec.json.encode(result).decode()}", pool], timeout=LONG
+    )
     work.note(
         Message(
             "Rebuilding took {seconds} s; ZFS went through {done} bytes and wrote {repaired}",
@@ -339,7 +351,8 @@ def is_being_replaced(place: Place) -> bool:
 def clear_up(pool: str, out: DiskOut, work: Work) -> None:
     """Put the disk back, delete the test data, and wait until the pool is redundant again. Raises Failed.
 
-    The data goes although the disk cannot come back: then there is less to rebuild, and the pool's page says what is missing.
+    The data goes although the disk cannot come back: then there is less to rebuild, and the
+    pool's page says what is missing.
     """
     problem: Failed | None = None
     try:
@@ -349,7 +362,12 @@ def clear_up(pool: str, out: DiskOut, work: Work) -> None:
         work.note(explain_error(error))
     remove_folder(pool, work)
     if problem:
-        raise Failed(Message("The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", pool=pool), explain_error(problem)) from problem  # fmt: skip
+        raise Failed(
+            Message(
+                "The test data is deleted, but the disk is not back in {pool}. Replace it on the pool's page", pool=pool
+            ),
+            explain_error(problem),
+        ) from problem
     command.run(wait_argv(pool), timeout=LONGEST, meanwhile=lambda: refuse_suspended(pool))
     found = read_back(pool)
     place = vdev_tree.find_disk(found, out.disk) or vdev_tree.find_vdev(found, out.vdev)

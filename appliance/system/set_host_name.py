@@ -1,7 +1,7 @@
 """Giving the box another name: the system's own, the web certificate, and all services that answer to the name.
 
-Every step can be done twice. Samba, netatalk and Avahi read the name when they start (smb.conf(5), ``netbios name``), so they
-are started again; which of them have been is told by when they were started, after the name was stored.
+Every step can be done twice. Samba, netatalk and Avahi read the name when they start (smb.conf(5), ``netbios name``),
+so they are started again; which of them have been is told by when they were started, after the name was stored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class SetHostName(Operation, tag="set-host-name"):
             raise Refused(
                 Reason(
                     "host-name-invalid",
-                    "A name has at most 15 characters: small letters without accents, digits and hyphens, no hyphen at its beginning or end, and not digits alone. For example attic-nas.",
+                    "A name has at most 15 characters: small letters without accents, digits and hyphens, no "
+                    "hyphen at its beginning or end, and not digits alone. For example attic-nas.",
                     field="name",
                 )
             )
@@ -71,25 +72,81 @@ class SetHostName(Operation, tag="set-host-name"):
     def plan(self, facts: Facts) -> Plan:
         name, old = self.name, self.former
         return Plan(
-            summary=Message("Other computers find the box as {name}: these pages at https://{name}.local/, shares at \\\\{name}.local on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its addresses, files and users stay as they are.", name=name),
+            summary=Message(
+                "Other computers find the box as {name}: these pages at https://{name}.local/, shares at "
+                "\\\\{name}.local on Windows, smb://{name}.local on Macs and {name}.local for NFS. Its "
+                "addresses, files and users stay as they are.",
+                name=name,
+            ),
             steps=(
-                Step("hosts", Message("Write the name to the box's own list of names"), f"write {host_name.HOSTS}", self.write_hosts, (str(host_name.HOSTS),)),
-                Step("name", Message("Name the system {name}", name=name), shlex.join(self.set_name_argv), self.set_name, (str(host_name.HOSTNAME),)),
-                Step("certificate", Message("Renew the web certificate for the name, if Larder made it"), f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service", self.renew_certificate, (str(CERTIFICATE),)),
-                Step("services", Message("Restart what answers to the name"), f"systemctl try-restart {' '.join(SERVICES)}", self.restart_services),
+                Step(
+                    "hosts",
+                    Message("Write the name to the box's own list of names"),
+                    f"write {host_name.HOSTS}",
+                    self.write_hosts,
+                    (str(host_name.HOSTS),),
+                ),
+                Step(
+                    "name",
+                    Message("Name the system {name}", name=name),
+                    shlex.join(self.set_name_argv),
+                    self.set_name,
+                    (str(host_name.HOSTNAME),),
+                ),
+                Step(
+                    "certificate",
+                    Message("Renew the web certificate for the name, if Larder made it"),
+                    f"openssl req -x509 -key {KEY} …\nsystemctl reload nginx.service",
+                    self.renew_certificate,
+                    (str(CERTIFICATE),),
+                ),
+                Step(
+                    "services",
+                    Message("Restart what answers to the name"),
+                    f"systemctl try-restart {' '.join(SERVICES)}",
+                    self.restart_services,
+                ),
             ),
             identity={"kind": "set-host-name", "name": name, "former": old},
-            warnings=(Message("What was set up with the name {old} on other computers no longer finds the box: network drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the new name. Connections by the box's address keep working.", old=old), Message("Everybody who has a share open over SMB or AFP loses the connection for some seconds. Windows asks for the password again, because it keeps passwords by the name of the box."), Message("At the new address you sign in again. If Larder made the web certificate, your browser asks once more whether to trust it. A certificate of your own is not changed: it has to contain the new name."), Message("Names that your router gives out, such as {name}.lan, follow when the box next asks it for an address, at the latest after a restart.", name=name)),
+            warnings=self.warnings,
             undo=Message("You can change the name back to {old} at any time.", old=old),
-        )  # fmt: skip
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What does not follow by itself."""
+        return (
+            Message(
+                "What was set up with the name {old} on other computers no longer finds the box: network "
+                "drives, bookmarks, Time Machine, NFS mounts, backups to it. Connect them again with the "
+                "new name. Connections by the box's address keep working.",
+                old=self.former,
+            ),
+            Message(
+                "Everybody who has a share open over SMB or AFP loses the connection for some seconds. "
+                "Windows asks for the password again, because it keeps passwords by the name of the box."
+            ),
+            Message(
+                "At the new address you sign in again. If Larder made the web certificate, your browser "
+                "asks once more whether to trust it. A certificate of your own is not changed: it has to "
+                "contain the new name."
+            ),
+            Message(
+                "Names that your router gives out, such as {name}.lan, follow when the box next asks it "
+                "for an address, at the latest after a restart.",
+                name=self.name,
+            ),
+        )
 
     def write_hosts(self, work: Work) -> None:
         """Refuse a box that has meanwhile got a third name; otherwise let the new name lead to the box itself."""
         service_start.refuse_container()
         if host_name.read_host_name() not in {self.former, self.name}:
             raise Refused(
-                Reason("host-name-changed-since", "The box has got another name since you opened the page. Open it again.")
-            )  # fmt: skip
+                Reason(
+                    "host-name-changed-since", "The box has got another name since you opened the page. Open it again."
+                )
+            )
         atomic_file.write_atomically(host_name.HOSTS, self.hosts().encode(errors="surrogateescape"), mode=0o644)
 
     @property
@@ -97,8 +154,8 @@ class SetHostName(Operation, tag="set-host-name"):
         return ("hostnamectl", "set-hostname", self.name)
 
     def set_name(self, work: Work) -> None:
-        """Twice where the first did not answer in time: it starts the service that does it, which a busy box may need longer
-        for than D-Bus waits (25 seconds)."""
+        """Twice where the first did not answer in time: it starts the service that does it, which a busy box may need
+        longer for than D-Bus waits (25 seconds)."""
         try:
             command.run(self.set_name_argv, timeout=60)
         except command.CommandFailed as failed:
@@ -122,9 +179,21 @@ class SetHostName(Operation, tag="set-host-name"):
             return
         names = f"subjectAltName=DNS:{self.name},DNS:{self.name}.local,DNS:localhost"
         made = command.run(
-            ["openssl", "req", "-x509", "-key", str(KEY), "-days", "3650", "-subj", f"/CN={self.name}", "-addext", names],
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-key",
+                str(KEY),
+                "-days",
+                "3650",
+                "-subj",
+                f"/CN={self.name}",
+                "-addext",
+                names,
+            ],
             timeout=60,
-        ).stdout  # fmt: skip
+        ).stdout
         atomic_file.write_atomically(CERTIFICATE, made.encode(), mode=0o644)
         command.run(["systemctl", "reload", "nginx.service"], timeout=60)
 

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from appliance import names
+from appliance import passphrases
 from appliance.errors import Reason, Refused
 from appliance.operation import Work
 
-MOST = 4  # users; the secret of a job is one line of at most ``names.LONGEST_PASSPHRASE`` bytes
+MOST = 4  # users; the secret of a job is one line of at most ``passphrases.LONGEST_PASSPHRASE`` bytes
 
 
 def encode_passwords(passwords: Mapping[str, str]) -> str:
     """The secret of a job. Raises Refused where a password is none, or all together are too long."""
     for name, password in passwords.items():
-        names.check_password(password, field=f"secret-{name}")
+        passphrases.check_password(password, field=f"secret-{name}")
     text = msgspec.json.encode(dict(passwords)).decode()
-    if len(text.encode()) > names.LONGEST_PASSPHRASE:
+    if len(text.encode()) > passphrases.LONGEST_PASSPHRASE:
         raise Refused(
             Reason(
                 "passwords-too-long",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from appliance import command, names
+from appliance import command, passphrases
 from appliance.errors import Reason
 from appliance.facts.box import Facts
 from appliance.message import Message
@@ -41,7 +41,8 @@ class SetPassword(AccountOperation, tag="set-password"):
     def plan(self, facts: Facts) -> Plan:
         return Plan(
             Message(
-                "{name} gets a new password; the old one stops working. Computers that are connected as {name} are disconnected.",
+                "{name} gets a new password; the old one stops working. Computers that are connected as "
+                "{name} are disconnected.",
                 name=self.name,
             ),
             (password_step(self.name), disconnect_step(self.name)),
@@ -70,7 +71,7 @@ def password_step(name: str, password: Callable[[Work], str] = job_secret) -> St
     system, samba = ["chpasswd"], ["smbpasswd", "-s", "-a", name]
 
     def set_passwords(work: Work) -> None:
-        secret = names.check_password(password(work))
+        secret = passphrases.check_password(password(work))
         command.run(system, timeout=60, given=f"{name}:{secret}\n")
         command.run(samba, timeout=60, given=f"{secret}\n{secret}\n")
 

@@ -1,9 +1,10 @@
 """Mount datasets: where a pool's folders may be mounted, and the one function that mounts them.
 
-A pool brings its own mountpoints, and one of them may be ``/etc``; it may ask the system to export it (``sharenfs``), carry
-programs that run as root (``setuid``) and device nodes, or hold a symbolic link where a folder below it is mounted. Who may
-write in a shared folder can put such a link there at any time. ZFS follows all of that. So ``mount`` goes down to the place
-by descriptor, without following a link, mounts onto what the descriptor holds, and looks afterwards where it came to be.
+A pool brings its own mountpoints, and one of them may be ``/etc``; it may ask the system to export it (``sharenfs``),
+carry programs that run as root (``setuid``) and device nodes, or hold a symbolic link where a folder below it is
+mounted. Who may write in a shared folder can put such a link there at any time. ZFS follows all of that. So ``mount``
+goes down to the place by descriptor, without following a link, mounts onto what the descriptor holds, and looks
+afterwards where it came to be.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def is_inside(mountpoint: str, home: str, also: frozenset[str] = frozenset()) ->
 
 
 def own_folders(pool: str, datasets: Iterable[Dataset]) -> frozenset[str]:
-    """The folders in which a pool may have its own mounted: its usual place, where root has put the whole pool, and where a
-    folder of it is mounted now. Never one of the system's folders."""
+    """The folders in which a pool may have its own mounted: its usual place, where root has put the whole pool, and
+    where a folder of it is mounted now. Never one of the system's folders."""
     found = {home_of(pool)}
     for one in datasets:
         if one.pool == pool and (one.mounted or (one.name == pool and one.can_mount)) and one.mountpoint[:1] == "/":
@@ -229,17 +230,15 @@ def mount_options(values: dict[str, str], *, read_only: bool) -> str:
 def mount_dataset(
     name: str, work: Work, *, read_only: bool = False, new: bool = False, also: frozenset[str] = frozenset()
 ) -> None:
-    """Mount a dataset at its place. Every mount that Larder makes for others to see is made here. Raises Failed, Blocked.
+    """Mount a dataset at its place. Every mount that Larder makes for others to see is made here.
+    Raises Failed, Blocked.
 
-    ``new``: nobody has seen it at this place yet, so a folder there has to be empty; ``also``: further places that are its own.
+    ``new``: nobody has seen it at this place yet, so a folder there has to be empty;
+    ``also``: further places that are its own.
     """
     pool = name.split("/", 1)[0]
-    found = {
-        one.name: one
-        for one in read_mountpoints(
-            ["-t", "filesystem", *dict.fromkeys((name, pool))], tuple(dict.fromkeys((*COLUMNS, *OPTIONS)))
-        )
-    }
+    asked = ["-t", "filesystem", *dict.fromkeys((name, pool))]
+    found = {one.name: one for one in read_mountpoints(asked, tuple(dict.fromkeys((*COLUMNS, *OPTIONS))))}
     one = found.get(name)
     if one is None:
         raise Failed(Message("{name} is no longer there", name=name))
@@ -290,8 +289,9 @@ def mount_dataset(
 def attach_mount(name: str, handle: int, with_options: str) -> None:
     """Mount onto the folder that a descriptor holds, whatever its name has become.
 
-    By mount(8), so that a pool that does not answer holds up no more than one command: ``-i`` without ZFS's helper and ``-c``
-    without resolving the path, either of which would go by names again. The dot is needed: the last part is not followed.
+    By mount(8), so that a pool that does not answer holds up no more than one command: ``-i`` without ZFS's
+    helper and ``-c`` without resolving the path, either of which would go by names again. The dot is needed:
+    the last part is not followed.
     """
     command.run(mount_argv(name, f"/proc/self/fd/{handle}/.", with_options), timeout=SECONDS, holding=handle)
 
@@ -349,8 +349,8 @@ def mount_new(name: str, work: Work) -> None:
 def mount_all(
     found: Sequence[Carried], pool: str, *, read_only: bool, work: Work, also: frozenset[str] = frozenset()
 ) -> tuple[str, ...]:
-    """Mount what belongs below the pool's own folder, from the top down; say what is left alone. Returns the folders that
-    could not be mounted. Raises Failed where the pool has stopped or ZFS does not answer."""
+    """Mount what belongs below the pool's own folder, from the top down; say what is left alone.
+    Returns the folders that could not be mounted. Raises Failed where the pool has stopped or ZFS does not answer."""
     home, left = home_of(pool), list[str]()
     ready = [one for one in found if one.mounts_itself and one.values["mounted"] != "yes" and is_nameable(one.name)]
     for dataset in sorted(ready, key=lambda one: (one.values["mountpoint"].count("/"), one.values["mountpoint"])):
@@ -379,7 +379,8 @@ def mount_all(
             except Failed as failed:
                 if kstat.fails_for_all(failed, pool):
                     raise
-                # The others have their places. Its own may be missing where nothing can be made (readonly=on), or it is damaged.
+                # The others have their places. Its own may be missing where nothing can be made
+                # (readonly=on), or it is damaged.
                 left.append(dataset.name)
                 work.note(Message("{name} could not be mounted: {what}", name=dataset.name, what=failed.said or failed))
     return tuple(left)

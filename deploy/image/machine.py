@@ -44,18 +44,19 @@ class PortTaken(MachineError):
     """Somebody else listens on a port that was free a moment ago."""
 
 
-# A wait ends with what it waits for; its limit is there for what never comes. Two emulated machines on two processors stand
-# still for seconds, so the limits of the tests are taken this many times.
+# A wait ends with what it waits for; its limit is there for what never comes.
+# Two emulated machines on two processors stand still for seconds, so the limits of the tests are taken this many times.
 PATIENCE = 2.5
 USUAL_REST = 0.3  # seconds between two looks
 LONGEST_REST = 5.0  # seconds that a look which takes long is followed by
 
 
 def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, every: float = USUAL_REST) -> Any:
-    """Return the first true answer of ``ready``; raise MachineError with ``what`` after PATIENCE times ``timeout`` seconds.
+    """Return the first true answer of ``ready``; raise MachineError with ``what`` after
+    PATIENCE times ``timeout`` seconds.
 
-    Looks take a third of the time at most, whatever each costs: an emulated box has something better to do than to be asked.
-    Who asks more often than usual waits for a moment that passes, and is not slowed down.
+    Looks take a third of the time at most, whatever each costs: an emulated box has something better to do than to be
+    asked. Who asks more often than usual waits for a moment that passes, and is not slowed down.
     """
     timeout *= PATIENCE
     end = time.monotonic() + timeout
@@ -73,8 +74,8 @@ def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, ev
 
 
 def free_ports(number: int) -> list[int]:
-    """So many ports that nothing listens on, each another. None is of those that the kernel gives to outgoing connections
-    (ip(7), ``ip_local_port_range``), which might take it before QEMU does."""
+    """So many ports that nothing listens on, each another. None is of those that the kernel gives to outgoing
+    connections (ip(7), ``ip_local_port_range``), which might take it before QEMU does."""
     found: list[int] = []
     for port in random.sample(LISTENING, len(LISTENING)):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -122,7 +123,8 @@ class Machine:
         )
 
     def spawn(self, *extra: str) -> None:
-        """Start QEMU on this folder's ``root.qcow2`` and ``disk*.qcow2``. Raises MachineError with what it said, PortTaken."""
+        """Start QEMU on this folder's ``root.qcow2`` and ``disk*.qcow2``.
+        Raises MachineError with what it said, PortTaken."""
         forwards = ",".join(f"hostfwd=tcp:127.0.0.1:{self.ports[name]}-:{inside}" for name, inside in PORTS.items())
         argv = ["qemu-system-x86_64", "-M", "pc", *self.accel.split(), "-m", MEMORY, "-smp", CPUS]
         argv += ["-nodefaults", "-display", "none", "-no-user-config", "-rtc", "base=utc"]
@@ -130,8 +132,8 @@ class Machine:
         # Emulated processors sometimes crash while the kernel patches its own code at boot (an int3 oops): try again.
         kernel = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on panic=1"
         if "tcg" in self.accel:
-            # QEMU keeps translated code by its address. A program that lies somewhere else each time it is started is translated
-            # anew each time: five times as long for a small one.
+            # QEMU keeps translated code by its address. A program that lies somewhere else each time it is started is
+            # translated anew each time: five times as long for a small one.
             kernel += " norandmaps"
         argv += ["-append", kernel]
         argv += ["-drive", f"if=none,id=root,file={self.folder}/root.qcow2,cache=unsafe,discard=unmap"]
@@ -247,7 +249,8 @@ class Machine:
         )
         if check and done.returncode:
             raise MachineError(
-                f"{shlex.join(argv)}: status {done.returncode}: {done.stderr.decode(errors='replace')[-2000:]}{done.stdout.decode(errors='replace')[-2000:]}"
+                f"{shlex.join(argv)}: status {done.returncode}: "
+                f"{done.stderr.decode(errors='replace')[-2000:]}{done.stdout.decode(errors='replace')[-2000:]}"
             )
         return done.stdout.decode(errors="replace")
 
@@ -354,8 +357,9 @@ class Machine:
         model: str = "",
         unreadable: int | None = None,
     ) -> None:
-        """Plug a disk in, live: ``scsi-hd``, ``nvme``, or ``usb`` for one in a case of its own; the one of that name, where it
-        was unplugged before. ``size`` in bytes. The sector at byte ``unreadable`` takes writes, and every read of it fails."""
+        """Plug a disk in, live: ``scsi-hd``, ``nvme``, or ``usb`` for one in a case of its own; the one of that
+        name, where it was unplugged before. ``size`` in bytes. The sector at byte ``unreadable`` takes writes,
+        and every read of it fails."""
         form = "raw" if unreadable is not None else "qcow2"
         path = self.folder / f"{name}.{form}"
         if not path.exists():
@@ -395,5 +399,6 @@ class Machine:
         self.remember()
 
     def nvme_warning(self, name: str, value: int) -> None:
-        """Set an NVMe disk's critical warning: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup, 32 region."""
+        """Set an NVMe disk's critical warning: 1 spare, 2 temperature, 4 reliability, 8
+        read-only, 16 backup, 32 region."""
         self.qmp("qom-set", path=f"/machine/peripheral/{name}", property="smart_critical_warning", value=value)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from appliance import snapshot_names
 from appliance.alerts import rules
-from appliance.alerts.rules import AlertInput
+from appliance.alerts.fault import AlertInput
 from appliance.backups.tasks import tasks_of
 from appliance.disks.smart import read_smart as read_smart
 from appliance.facts.box import Caching, PoolDetail, PoolProperties, Service
@@ -80,7 +80,18 @@ from workers.collectors import UNITS, disk_key
 from workers.evaluate_alerts import disks_seen
 
 DAYS = 60  # of history that disks and pools have
-ALSO_READ = ("zfs", "properties", "snapshots", "temperatures", "details", "sessions", "groups", BOX, CONNECTIONS, IMPORTABLE)  # fmt: skip
+ALSO_READ = (
+    "zfs",
+    "properties",
+    "snapshots",
+    "temperatures",
+    "details",
+    "sessions",
+    "groups",
+    BOX,
+    CONNECTIONS,
+    IMPORTABLE,
+)
 
 
 MICROSERVER = BoxInfo(
@@ -188,7 +199,9 @@ def put_facts(box: Box, now: datetime) -> None:
     )
     told = recorded("zpool-get-2.3.9.json")["pools"]["full"]["properties"]
     values = {key: "" if one["value"] == "-" else one["value"] for key, one in told.items()}
-    store.replace(PropertiesRow, [PoolProperties(one.name, one.guid, values) for one in box.pools], lambda found: str(found.guid))  # fmt: skip
+    store.replace(
+        PropertiesRow, [PoolProperties(one.name, one.guid, values) for one in box.pools], lambda found: str(found.guid)
+    )
     used = [DatasetDetail(one.name, one.guid, snapshots=0, uses=box.uses.get(one.name, ())) for one in box.datasets]
     store.replace(DatasetDetailRow, used, lambda found: str(found.guid))
     details = [store.dataset_source(str(one.guid)) for one in box.datasets if one.name in box.uses]
@@ -209,14 +222,21 @@ def put_disks(box: Box, now: datetime) -> None:
     }
     smart_history.store_answers(answers)
     DiskCare.objects.bulk_create(
-        DiskCare(disk=row.key, since=now - timedelta(days=400), short=now - timedelta(days=3), long=now - timedelta(days=11))
+        DiskCare(
+            disk=row.key, since=now - timedelta(days=400), short=now - timedelta(days=3), long=now - timedelta(days=11)
+        )
         for row in answers
-    )  # fmt: skip
+    )
     DiskDay.objects.bulk_create(
-        DiskDay(disk=row.key, day=(now - timedelta(days=back)).date(), written=now, values=dict(day_of(reading.counts, reading.temperature or 30, back)))
+        DiskDay(
+            disk=row.key,
+            day=(now - timedelta(days=back)).date(),
+            written=now,
+            values=dict(day_of(reading.counts, reading.temperature or 30, back)),
+        )
         for row, reading in answers.items()
         for back in range(1, DAYS)
-    )  # fmt: skip
+    )
 
 
 def day_of(counts: dict[str, int], celsius: int, back: int) -> Iterator[tuple[str, list[int]]]:
@@ -232,39 +252,84 @@ def put_snapshots(box: Box, now: datetime) -> None:
     """Those that the policies keep, one by hand that somebody protects, and a bookmark."""
     run = str(PolicyRun.objects.create(pool="tank").pk)
     written = connections["inventory"].ops.adapt_datetimefield_value
-    slots = [(str(10**6 + at), 10**5 + at, grain, snapshot_names.name_for(grain, taken), written(taken)) for at, (taken, grain) in enumerate(sorted(slots_of(box.kept, now)))]  # fmt: skip
+    slots = [
+        (str(10**6 + at), 10**5 + at, grain, snapshot_names.name_for(grain, taken), written(taken))
+        for at, (taken, grain) in enumerate(sorted(slots_of(box.kept, now)))
+    ]
     followed = [one for one in box.datasets if one.policy]
     insert(
         SnapshotRow,
         "dataset_key, dataset, short, guid, txg, created, used, referenced, written, holds, clones, run, note",
         (
-            (str(one.guid), one.name, short, guid, txg, created, one.used_by_snapshots // (len(slots) * 2) * (txg % 4), one.referenced, one.used_by_snapshots // len(slots), 0, "", run, "")
+            (
+                str(one.guid),
+                one.name,
+                short,
+                guid,
+                txg,
+                created,
+                one.used_by_snapshots // (len(slots) * 2) * (txg % 4),
+                one.referenced,
+                one.used_by_snapshots // len(slots),
+                0,
+                "",
+                run,
+                "",
+            )
             for one in followed
             for guid, txg, _grain, short, created in slots
         ),
-    )  # fmt: skip
+    )
     made = ((str(one.guid), guid, grain) for one in followed for guid, _txg, grain, _short, _created in slots)
     insert(MadeSnapshot, "dataset_key, guid, grains", made)
     for one in box.datasets:
         for task in tasks_of(one):
-            BackupRecord.objects.create(dataset_key=str(one.guid), task=task.key, since=now - timedelta(days=9), good=None if one.name != "tank/papers" else now - timedelta(days=12), pool_name="drawer", seen=now - timedelta(days=12), **proved(now))  # fmt: skip
+            BackupRecord.objects.create(
+                dataset_key=str(one.guid),
+                task=task.key,
+                since=now - timedelta(days=9),
+                good=None if one.name != "tank/papers" else now - timedelta(days=12),
+                pool_name="drawer",
+                seen=now - timedelta(days=12),
+                **proved(now),
+            )
         if one.copy_of and one.used_by_data:
             for back in range(14):
                 at = now - timedelta(days=back, hours=7)
                 short = snapshot_names.name_for(snapshot_names.BACKUP, at)
-                SnapshotRow.objects.create(dataset_key=str(one.guid), dataset=one.name, short=short, guid=str(900 - back), txg=900 - back, created=at, used=2**28, referenced=one.referenced)  # fmt: skip
+                SnapshotRow.objects.create(
+                    dataset_key=str(one.guid),
+                    dataset=one.name,
+                    short=short,
+                    guid=str(900 - back),
+                    txg=900 - back,
+                    created=at,
+                    used=2**28,
+                    referenced=one.referenced,
+                )
     if kept := next((one for one in followed if one.used_by_snapshots), None):
         keep_one(kept, now - timedelta(days=40))
     SnapshotReading.objects.bulk_create(
-        SnapshotReading(dataset_key=str(one.guid), dataset=one.name, at=now, count=len(slots) if one.policy else 0, used=one.used_by_snapshots)
+        SnapshotReading(
+            dataset_key=str(one.guid),
+            dataset=one.name,
+            at=now,
+            count=len(slots) if one.policy else 0,
+            used=one.used_by_snapshots,
+        )
         for one in box.datasets
-    )  # fmt: skip
+    )
 
 
 def proved(now: datetime) -> dict[str, Any]:
     """What the checks of a backup have found."""
     ago = {"scrubbed": 12, "began": 13, "drilled": 20}
-    found = Proof(seconds=2520, moved=290 * 10**9, files=48213, **{key: now - timedelta(days=days) for key, days in ago.items()})  # type: ignore[arg-type]  # fmt: skip
+    found = Proof(
+        seconds=2520,
+        moved=290 * 10**9,
+        files=48213,
+        **{key: now - timedelta(days=days) for key, days in ago.items()},  # type: ignore[arg-type]
+    )
     counts = {"files": 412, "size": 24 * 10**9, "total": 300 * 10**9}
     return {"compared": now - timedelta(days=3), "proof": msgspec.to_builtins(found), **counts}
 
@@ -288,8 +353,21 @@ def slots_of(policy: snapshot_policy.Policy, now: datetime) -> Iterator[tuple[da
 
 def keep_one(dataset: Dataset, at: datetime) -> None:
     key, name = str(dataset.guid), snapshot_names.name_for(snapshot_names.BY_HAND, at)
-    row = SnapshotRow.objects.create(dataset_key=key, dataset=dataset.name, short=name, guid="77", txg=77, created=at, used=3 * 2**30, referenced=dataset.referenced, holds=1, note="Before the move to the new house")  # fmt: skip
-    BookmarkRow.objects.create(dataset_key=key, dataset=dataset.name, short="before-the-move", guid=row.guid, txg=row.txg, created=at)  # fmt: skip
+    row = SnapshotRow.objects.create(
+        dataset_key=key,
+        dataset=dataset.name,
+        short=name,
+        guid="77",
+        txg=77,
+        created=at,
+        used=3 * 2**30,
+        referenced=dataset.referenced,
+        holds=1,
+        note="Before the move to the new house",
+    )
+    BookmarkRow.objects.create(
+        dataset_key=key, dataset=dataset.name, short="before-the-move", guid=row.guid, txg=row.txg, created=at
+    )
 
 
 def put_pools(box: Box, now: datetime) -> None:
@@ -302,18 +380,38 @@ def put_pools(box: Box, now: datetime) -> None:
         row.save()
     work_reports.store_reports(box.pools)
     roots = store.top_datasets(pool.name for pool in box.pools)
-    store.replace(DetailRow, [PoolDetail(pool.guid, snapshots=SnapshotRow.objects.filter(dataset__startswith=pool.name).count()) for pool in box.pools], lambda found: str(found.guid))  # fmt: skip
+    store.replace(
+        DetailRow,
+        [
+            PoolDetail(pool.guid, snapshots=SnapshotRow.objects.filter(dataset__startswith=pool.name).count())
+            for pool in box.pools
+        ],
+        lambda found: str(found.guid),
+    )
     lines = list(history.parse_entries(history.kept_lines(recorded_text("zpool-history-2.3.9.txt").splitlines())))
     for pool in box.pools:
         total = (root := roots[pool.name]).used + root.available
         PoolDay.objects.bulk_create(
-            PoolDay(guid=str(pool.guid), name=pool.name, day=(now - timedelta(days=back)).date(), total=total, used=max(root.used - int(total * box.growth * back / 100), 0))
+            PoolDay(
+                guid=str(pool.guid),
+                name=pool.name,
+                day=(now - timedelta(days=back)).date(),
+                total=total,
+                used=max(root.used - int(total * box.growth * back / 100), 0),
+            )
             for back in range(DAYS)
-        )  # fmt: skip
+        )
         HistoryLine.objects.bulk_create(
-            HistoryLine(pool_key=str(pool.guid), number=number, at=now - timedelta(days=90 - number), kind=one.kind, text=one.text.replace("full", pool.name), by=one.by)
+            HistoryLine(
+                pool_key=str(pool.guid),
+                number=number,
+                at=now - timedelta(days=90 - number),
+                kind=one.kind,
+                text=one.text.replace("full", pool.name),
+                by=one.by,
+            )
             for number, one in enumerate(lines)
-        )  # fmt: skip
+        )
         put_events(pool.name, now, ill=pool.state != "ONLINE")
 
 
@@ -323,9 +421,16 @@ def put_events(pool: str, now: datetime, *, ill: bool) -> None:
         ["sysevent.fs.zfs.resilver_start", "resource.fs.zfs.statechange", "ereport.fs.zfs.io", *kinds] if ill else kinds
     )
     Event.objects.bulk_create(
-        Event(file=f"{pool}-{at}", source="zed", kind=kind, subject=pool, received=now - timedelta(hours=3 + 5 * at), fields={"ZEVENT_POOL": pool})
+        Event(
+            file=f"{pool}-{at}",
+            source="zed",
+            kind=kind,
+            subject=pool,
+            received=now - timedelta(hours=3 + 5 * at),
+            fields={"ZEVENT_POOL": pool},
+        )
         for at, kind in enumerate(kinds)
-    )  # fmt: skip
+    )
 
 
 def put_alerts(now: datetime) -> None:

@@ -23,7 +23,7 @@ from appliance.shares.iscsi.differences import TargetDifference
 from appliance.shares.iscsi.divergence import TargetEdit, key_of
 from appliance.shares.iscsi.part import PREFIX, Iscsi, device_of
 from appliance.shares.settings import ISCSI, ShareSetting
-from appliance.shares.troubleshoot.diagnose import Diagnosis
+from appliance.shares.troubleshoot.diagnosis import Diagnosis
 from appliance.system import mtu
 from appliance.system.mtu import MtuStatus, Trial, Unreached
 from appliance.zfs import vdev_tree
@@ -89,11 +89,19 @@ def add_jobs() -> None:
     ends: tuple[tuple[str, str, dict[str, Any]], ...] = (
         (Job.State.QUEUED, Message("{verb} {pool}", verb=Message("Scrub"), pool="attic"), {}),
         (Job.State.WAITING, Message("Destroy {dataset}", dataset="tank/old"), {"starts": now + timedelta(hours=1)}),
-        (Job.State.RUNNING, Message("Back up {dataset}", dataset="tank/photos"), {"started": now - timedelta(minutes=9)}),
-        (Job.State.FAILED, Message("Back up {dataset}", dataset="tank/" + "photographs-and-films-" * 4), {"text": LONG_OUTPUT[0], "log": list(LONG_OUTPUT)}),
+        (
+            Job.State.RUNNING,
+            Message("Back up {dataset}", dataset="tank/photos"),
+            {"started": now - timedelta(minutes=9)},
+        ),
+        (
+            Job.State.FAILED,
+            Message("Back up {dataset}", dataset="tank/" + "photographs-and-films-" * 4),
+            {"text": LONG_OUTPUT[0], "log": list(LONG_OUTPUT)},
+        ),
         (Job.State.INTERRUPTED, Message("Erase {name}", name=Message("bay {name}", name=5)), {"text": ERASED_IN_PART}),
         (Job.State.REFUSED, Message("Import {name}", name="attic"), {"text": IN_USE}),
-    )  # fmt: skip
+    )
     for at, (state, title, more) in enumerate(ends, 51):
         ended = {} if state in Job.OPEN else {"finished": now - timedelta(minutes=at)}
         rows.job(id=uuid.UUID(int=at), title=title, state=state, **ended, **more)
@@ -111,7 +119,8 @@ def add_failed_switch() -> None:
         kind="set-share",
         title=title,
         subject=row.name,
-        operation=f'{{"kind":"set-share","dataset":"{row.name}","protocol":"smb","smb":{{"name":"photos","write":["anna"]}}}}',
+        operation=f'{{"kind":"set-share","dataset":"{row.name}","protocol":"smb",'
+        '"smb":{"name":"photos","write":["anna"]}}',
         state=Job.State.FAILED,
         text=text,
         finished=timezone.now(),
@@ -161,7 +170,9 @@ def add_mtu_trial() -> None:
     """A port on which another MTU is being tried, which one computer cannot follow."""
     for row in BoxRow.objects.all():
         info = row.fact
-        trial = Trial(port=info.ports[0].name, mtu=9000, former=1500, until=mtu.now() + 60, tested=True, deaf=("192.168.1.21",))  # fmt: skip
+        trial = Trial(
+            port=info.ports[0].name, mtu=9000, former=1500, until=mtu.now() + 60, tested=True, deaf=("192.168.1.21",)
+        )
         unreached = Unreached(port=trial.port, mtu=9000, at=mtu.now(), deaf=("192.168.1.21",), silent=("192.168.1.22",))
         ports = (replace(info.ports[0], mtu=MtuStatus(9000, trial=trial, unreached=unreached)), *info.ports[1:])
         rows.put_box(replace(info, ports=ports))
@@ -180,9 +191,23 @@ def add_shared_volume() -> None:
 
 def add_manual_changes() -> None:
     edits = [
-        Edit("smb", "/etc/samba/larder.conf", "ab" * 32, CHANGED, copies=("/var/lib/larder-agent/edits/larder.conf.1",)),
-        Edit("nfs", "/etc/exports.d/larder.exports", "cd" * 32, CHANGED, against=(Message("“{line}” of {name} is nothing that Larder can keep as a setting.", line="crossmnt", name="/tank/photos"),)),
-    ]  # fmt: skip
+        Edit(
+            "smb", "/etc/samba/larder.conf", "ab" * 32, CHANGED, copies=("/var/lib/larder-agent/edits/larder.conf.1",)
+        ),
+        Edit(
+            "nfs",
+            "/etc/exports.d/larder.exports",
+            "cd" * 32,
+            CHANGED,
+            against=(
+                Message(
+                    "“{line}” of {name} is nothing that Larder can keep as a setting.",
+                    line="crossmnt",
+                    name="/tank/photos",
+                ),
+            ),
+        ),
+    ]
     store.replace(EditRow, edits, lambda edit: edit.key)
     differences = (
         TargetDifference("chap-off"),
@@ -213,6 +238,23 @@ def add_diagnosis() -> None:
 
 def add_notifications() -> None:
     now = timezone.now()
-    MailSettings.objects.update_or_create(pk=1, defaults={"host": "mail.example.org", "user": "box@example.org", "sender": "box@example.org", "critical": "anna@example.org"})  # fmt: skip
+    MailSettings.objects.update_or_create(
+        pk=1,
+        defaults={
+            "host": "mail.example.org",
+            "user": "box@example.org",
+            "sender": "box@example.org",
+            "critical": "anna@example.org",
+        },
+    )
     answer = "550 5.7.1 The address " + "x" * 80 + "@example.org was refused"
-    Letter.objects.create(key="test-mail", event="test", way="mail", state=Letter.State.GIVEN_UP, made=now, next_try=now, tries=9, answer=answer)  # fmt: skip
+    Letter.objects.create(
+        key="test-mail",
+        event="test",
+        way="mail",
+        state=Letter.State.GIVEN_UP,
+        made=now,
+        next_try=now,
+        tries=9,
+        answer=answer,
+    )

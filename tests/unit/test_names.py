@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance import names
+from appliance import names, passphrases
 from appliance.errors import Refused
 from tests.reasons import expect_refusal
 
@@ -185,25 +185,25 @@ def test_disk_path_that_is_not_stable_is_refused(path):
 )
 def test_passphrase_impossible_in_zfs_is_refused(text):
     with pytest.raises(Refused):
-        names.check_passphrase(text)
+        passphrases.check_passphrase(text)
 
 
 @pytest.mark.parametrize(
     "text", ["x" * 8, "x" * 512, "é" * 256, "correct horse battery staple", "-leading dash", "$(quotes) \"';"]
 )
 def test_any_single_line_is_accepted_as_passphrase(text):
-    assert names.check_passphrase(text) == text
+    assert passphrases.check_passphrase(text) == text
 
 
 @pytest.mark.parametrize("text", ["seven77", "x" * 128, "é" * 64, "a line\nand another"])
 def test_password_that_samba_cannot_read_is_refused(text):
     with pytest.raises(Refused):
-        names.check_password(text)
+        passphrases.check_password(text)
 
 
 def test_refusal_does_not_repeat_secret():
     with pytest.raises(Refused) as caught:
-        names.check_passphrase("canary\nsecret")
+        passphrases.check_passphrase("canary\nsecret")
     assert "canary" not in str(caught.value)
 
 
@@ -255,11 +255,11 @@ DIGITS = "0123456789abcdefABCDEF0123456789" * 2
 
 @pytest.mark.parametrize("content", [DIGITS.encode(), f"{DIGITS}\n".encode(), f" {DIGITS}\r\n".encode()])
 def test_key_file_contains_64_digits(content):
-    assert names.parse_key_file(content) == DIGITS
+    assert passphrases.parse_key_file(content) == DIGITS
 
 
 def test_key_file_of_32_bytes_is_the_key():
-    assert names.parse_key_file(bytes(range(32))) == bytes(range(32)).hex()
+    assert passphrases.parse_key_file(bytes(range(32))) == bytes(range(32)).hex()
 
 
 @pytest.mark.parametrize(
@@ -267,4 +267,4 @@ def test_key_file_of_32_bytes_is_the_key():
 )
 def test_any_other_key_file_is_refused(content):
     with pytest.raises(Refused):
-        names.parse_key_file(content)
+        passphrases.parse_key_file(content)

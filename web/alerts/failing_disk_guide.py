@@ -123,7 +123,8 @@ def safety_text(member: tuple[Pool, Vdev] | None) -> str:
             name=pool.name
         )
     return gettext(
-        "{name} survives no failed disk at the moment. Do not take this one out before you have its replacement at hand."
+        "{name} survives no failed disk at the moment. Do not take this one out before you have its "
+        "replacement at hand."
     ).format(name=pool.name)
 
 
@@ -144,7 +145,12 @@ def evidence_step(here: Standing) -> tuple[str, str, bool, Links]:
     told = " ".join(text_of(reason[1]) for reason in here.row.reasons if reason[0] in {"failing", "watch"})
     health = reverse("disk_health", args=[here.row.key])
     nothing = text_of(here.row.smart_text) if here.row.verdict == "unknown" else gettext("It counts no faults now.")
-    return (gettext("Look at the evidence"), told or nothing, here.is_done(here.is_out, bool(here.wiped)), ((gettext("See figures and graphs"), health),))  # fmt: skip
+    return (
+        gettext("Look at the evidence"),
+        told or nothing,
+        here.is_done(here.is_out, bool(here.wiped)),
+        ((gettext("See figures and graphs"), health),),
+    )
 
 
 def offline_step(here: Standing) -> tuple[str, str, bool, Links]:
@@ -154,12 +160,18 @@ def offline_step(here: Standing) -> tuple[str, str, bool, Links]:
             (gettext("Take it offline to test it"), here.action_link("offline")),
             (gettext("Replace it now"), here.replace_link),
         )
-    return (gettext("Take it out of use"), gettext("ZFS goes on with the other disks. Files stay available."), here.is_done(here.is_out, bool(here.wiped)), links)  # fmt: skip
+    return (
+        gettext("Take it out of use"),
+        gettext("ZFS goes on with the other disks. Files stay available."),
+        here.is_done(here.is_out, bool(here.wiped)),
+        links,
+    )
 
 
 def erase_step(here: Standing) -> tuple[str, str, bool, Links]:
     told = gettext(
-        "Writing every sector lets the disk replace what it cannot read. What it counted before and after says whether it can be trusted."
+        "Writing every sector lets the disk replace what it cannot read. What it counted before and after "
+        "says whether it can be trusted."
     )
     links: Links = ()
     if here.is_out and not here.wiped:
@@ -176,7 +188,15 @@ def return_step(here: Standing) -> tuple[str, str, bool, Links]:
     title = gettext("Back into the pool, or replace it")
     report = (gettext("A report for the warranty"), f"{reverse('disk_health', args=[here.row.key])}?report=1")
     if not here.wiped:
-        return title, gettext("The erased disk goes back into the pool as if it were new, or another takes its place. The alert clears by itself."), here.is_done(), ()  # fmt: skip
+        return (
+            title,
+            gettext(
+                "The erased disk goes back into the pool as if it were new, or another takes its place. The "
+                "alert clears by itself."
+            ),
+            here.is_done(),
+            (),
+        )
     if here.is_working and here.member:
         pool = here.member[0]
         if pool.rebuilding:
@@ -191,37 +211,33 @@ def return_step(here: Standing) -> tuple[str, str, bool, Links]:
         return title, gettext("It is back in {name}, which is rebuilt.").format(name=pool.name), True, ()
     if not here.asked:
         return title, gettext("Its health is being read. That takes a few minutes."), False, (report,)
+    told, done, links = say_verdict(here)
+    return title, told, done, (*links, report)
+
+
+def say_verdict(here: Standing) -> tuple[str, bool, Links]:
+    """What the disk says of itself after it was erased, whether that is the end of it, and what can be done."""
     back: Links = (
         ((gettext("Put it back into the pool"), reverse("put_back", args=[here.row.key])),) if here.member else ()
     )
     other: Links = ((gettext("Replace it with another"), here.replace_link),) if here.member else ()
     if "silent" in here.row.reading:
-        return (
-            title,
-            gettext("It does not report its health now, so nothing says whether it can be trusted."),
-            False,
-            (*other, report),
-        )
+        return gettext("It does not report its health now, so nothing says whether it can be trusted."), False, other
     if here.row.verdict == "healthy":
-        verdict = gettext("It no longer reports a fault. ") + (gettext("It can go back into its pool.") if here.member else gettext("It can be used again."))  # fmt: skip
-        return title, verdict, here.over and not here.member, (*back, *other, report)
-    if here.row.verdict == "watch":
-        return title, gettext("It still counts something, but nothing that says it is failing. It can go back, and you are alerted again if a figure grows. Or send it back under warranty."), False, (*back, *other, report)  # fmt: skip
-    if here.row.verdict != "failing":
-        return (
-            title,
-            gettext("{smart_text} So nothing says whether it can be trusted.").format(
-                smart_text=text_of(here.row.smart_text)
-            ),
-            False,
-            (*back, *other, report),
+        told = gettext("It no longer reports a fault. ") + (
+            gettext("It can go back into its pool.") if here.member else gettext("It can be used again.")
         )
-    return (
-        title,
-        gettext("It still counts faults. Send it back under warranty, or throw it away."),
-        False,
-        (*other, report),
-    )
+        return told, here.over and not here.member, (*back, *other)
+    if here.row.verdict == "watch":
+        told = gettext(
+            "It still counts something, but nothing that says it is failing. It can go back, and you are alerted "
+            "again if a figure grows. Or send it back under warranty."
+        )
+        return told, False, (*back, *other)
+    if here.row.verdict != "failing":
+        told = gettext("{smart_text} So nothing says whether it can be trusted.")
+        return told.format(smart_text=text_of(here.row.smart_text)), False, (*back, *other)
+    return gettext("It still counts faults. Send it back under warranty, or throw it away."), False, other
 
 
 def before_and_after(row: DiskRow, alert: Alert) -> str:

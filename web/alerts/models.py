@@ -9,7 +9,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from appliance.alerts.kinds import KINDS, AlertKind, severity_word
+from appliance.alerts.alert_kind import AlertKind, severity_word
+from appliance.alerts.kinds import KINDS
 from appliance.pools.health import LEVEL_STATES, Health
 from web.said import RowWithMessages
 from web.translation import lazy_text, text_of
@@ -66,8 +67,8 @@ class Alert(RowWithMessages):
         )
 
     def is_silent(self, now: datetime) -> bool:
-        """Whether nothing is told about it at that time. A silence that ends too far ahead was asked for while the clock
-        was wrong."""
+        """Whether nothing is told about it at that time.
+        A silence that ends too far ahead was asked for while the clock was wrong."""
         return self.quiet_until is not None and now < self.quiet_until <= now + LONGEST_SILENCE
 
     @property

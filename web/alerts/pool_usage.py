@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from appliance.alerts.rules import Space, days_until
+from appliance.alerts.fault import Space, days_until
 from appliance.facts.box import Pool
 from appliance.pools import fullness
 from web.alerts.models import PoolDay

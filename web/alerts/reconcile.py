@@ -9,8 +9,9 @@ from functools import partial
 
 from django.db import transaction
 
-from appliance.alerts.kinds import KINDS, SEVERITY_WORDS
-from appliance.alerts.rules import Fault
+from appliance.alerts.alert_kind import SEVERITY_WORDS, AlertKind
+from appliance.alerts.fault import Fault
+from appliance.alerts.kinds import KINDS
 from appliance.formatting import names_text
 from appliance.message import Message, join_messages
 from web import row_retention
@@ -29,15 +30,21 @@ def open_keys() -> frozenset[tuple[str, str]]:
 
 
 def reconcile_alerts(
-    found: Iterable[Fault], now: datetime, *,
-    unread: Iterable[str] = (), unheard: Iterable[str] = (), missing: Iterable[str] = (), complete: bool = True
-) -> bool:  # fmt: skip
+    found: Iterable[Fault],
+    now: datetime,
+    *,
+    unread: Iterable[str] = (),
+    unheard: Iterable[str] = (),
+    missing: Iterable[str] = (),
+    complete: bool = True,
+) -> bool:
     """Open, update and clear alerts to match the faults; whether anything changed.
 
-    Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself (``unheard``), of
-    a pool that is not there (``missing``, its guid), nor where a rule broke (not ``complete``): not to see a fault is not
-    its end. Rows and messages change together or not at all, so a crash loses none and doubles none. One alert that cannot
-    be written stops no other: PartlyWritten is raised after the last. Raises DatabaseError where none can be written.
+    Nothing clears whose source could not be read (``unread``), of a disk that has said nothing of itself
+    (``unheard``), of a pool that is not there (``missing``, its guid), nor where a rule broke (not ``complete``): not
+    to see a fault is not its end. Rows and messages change together or not at all, so a crash loses none and doubles
+    none. One alert that cannot be written stops no other: PartlyWritten is raised after the last. Raises
+    DatabaseError where none can be written.
     """
     wanted = {(fault.kind, fault.subject[:300]): fault for fault in found}
     unread, unheard, missing, changed = set(unread), set(unheard), set(missing), False
@@ -61,17 +68,13 @@ def reconcile_alerts(
         mail = MailSettings.load_row()
         for key, fault in wanted.items():
             row = known.get(key)
-            changed = alone(fault.subject, partial(update_alert, row, fault, now, mail) if row else partial(raise_alert, fault, now, grave, mail)) or changed  # fmt: skip
+            raised = partial(raise_alert, fault, now, grave, mail)
+            changed = alone(fault.subject, partial(update_alert, row, fault, now, mail) if row else raised) or changed
         for key, row in known.items():
             if key in wanted:
                 continue
             kind = KINDS.get(row.kind)
-            replaced = kind is not None and any(
-                fault.kind_info.group == kind.group and fault.subject == row.subject
-                for fault in wanted.values()
-                if kind.group
-            )
-            if replaced:
+            if is_replaced(row, kind, wanted.values()):
                 clear_alert(row, now, Message("Another alert about the same took its place."))
                 changed = True
             elif (
@@ -80,12 +83,18 @@ def reconcile_alerts(
                 and not (row.kind in SAID_BY_ITSELF and row.subject in unheard)
                 and row.subject.partition("/")[0] not in missing
             ):
-                changed = (
-                    alone(row.subject, partial(maybe_clear, row, now, kind.settle if kind else 0, mail)) or changed
-                )
+                settle = kind.settle if kind else 0
+                changed = alone(row.subject, partial(maybe_clear, row, now, settle, mail)) or changed
     if odd:
         raise PartlyWritten(odd, changed=changed)
     return changed
+
+
+def is_replaced(row: Alert, kind: AlertKind | None, faults: Iterable[Fault]) -> bool:
+    """Whether there is a fault of another rank in the same group."""
+    if kind is None or not kind.group:
+        return False
+    return any(fault.kind_info.group == kind.group and fault.subject == row.subject for fault in faults)
 
 
 class PartlyWritten(Exception):

@@ -10,7 +10,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
-from appliance.alerts.kinds import KINDS, SEVERITIES
+from appliance.alerts.alert_kind import SEVERITIES
+from appliance.alerts.kinds import KINDS
 from web.alerts import reconcile
 from web.alerts.models import KindSeverity
 from web.forms_common import not_possible

@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
-from appliance.alerts.kinds import KINDS, SEVERITIES
+from appliance.alerts.alert_kind import SEVERITIES
+from appliance.alerts.kinds import KINDS
 from appliance.message import Message, join_messages
 from web import live
 from web.alerts import failing_disk_guide, pool_usage, reconcile
@@ -97,9 +98,13 @@ def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
 def alert_events(row: Alert) -> list[tuple[datetime, str, str]]:
     """Time, user and text of all notes and messages of an alert, the newest first. Two queries."""
     sent = [
-        (one.made, "", f"{TOLD[one.way, one.event == 'cleared']}: {one.get_state_display().lower()}. {text_of(one.answer)}")
+        (
+            one.made,
+            "",
+            f"{TOLD[one.way, one.event == 'cleared']}: {one.get_state_display().lower()}. {text_of(one.answer)}",
+        )
         for one in Letter.objects.filter(alert=row)[:20]
-    ]  # fmt: skip
+    ]
     notes = [(note.at, note.by, note.text) for note in row.notes.order_by("-at", "-pk")[:200]]
     return sorted(sent + notes, key=lambda line: line[0], reverse=True)
 

@@ -37,7 +37,8 @@ CYCLE = 5  # comparisons, a week apart, in which every file comes once
 
 
 class BackupStatus(msgspec.Struct, frozen=True, dict=True):
-    """One task of one folder. ``good``: the moment of the newest copy that every folder of it has; None: there is none."""
+    """One task of one folder. ``good``: the moment of the newest copy that every folder of it has;
+    None: there is none."""
 
     dataset: Dataset
     task: BackupTask
@@ -94,8 +95,8 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def needed_by(self) -> datetime | None:
-        """Until when the disk of a copy has to be connected again, so that it never is older than its owner allows; None where
-        it is already."""
+        """Until when the disk of a copy has to be connected again, so that it never is older than its owner allows;
+        None where it is already."""
         return self.made + timedelta(days=self.task.days) if self.made and not self.is_late else None
 
     @property
@@ -217,20 +218,9 @@ class BackupStatus(msgspec.Struct, frozen=True, dict=True):
         return gettext("good") if self.can_run else gettext("good, not connected")
 
 
-class FolderBackups(msgspec.Struct, frozen=True):
-    """A folder of a pool's top with its backups; ``above``: a backup of a folder above it holds it too."""
-
-    dataset: Dataset
-    backups: list[BackupStatus] = msgspec.field(default_factory=list)
-    above: str = ""
-
-    @property
-    def key(self) -> str:
-        return str(self.dataset.guid)
-
-
 def read_facts(look_up: LookUp = look_up_strictly) -> Facts:
-    """Pools, datasets and other computers alone. Three queries. With another ``look_up`` odd rows are left out: for looking."""
+    """Pools, datasets and other computers alone. Three queries.
+    With another ``look_up`` odd rows are left out: for looking."""
     return Facts(
         pools=tuple(facts_of(PoolRow.objects.order_by("name"), look_up)),
         datasets=tuple(facts_of(DatasetRow.objects.order_by("name"), look_up)),
@@ -262,10 +252,19 @@ def read_statuses(facts: Facts, now: datetime | None = None) -> list[BackupStatu
     records = {(row.dataset_key, row.task): row for row in BackupRecord.objects.all()}
     jobs, plugged = latest_jobs(), plugged_pools()
     return [
-        status_of(dataset, task, facts, now, targets.get((dataset.guid, task.key)), newest,
-                  records.get((str(dataset.guid), task.key)), jobs.get((dataset.name, task.key)), plugged.get(task.pool, ""))
+        status_of(
+            dataset,
+            task,
+            facts,
+            now,
+            targets.get((dataset.guid, task.key)),
+            newest,
+            records.get((str(dataset.guid), task.key)),
+            jobs.get((dataset.name, task.key)),
+            plugged.get(task.pool, ""),
+        )
         for dataset, task in found
-    ]  # fmt: skip
+    ]
 
 
 def status_of(
@@ -281,13 +280,11 @@ def status_of(
 ) -> BackupStatus:
     pool = task.find_pool(facts)
     if task.remote:
-        remote = facts.remote(task.remote)
-        return BackupStatus(
-            dataset, task, None, now,
-            good=record.good if record else None,
-            pool_name=remote.host if remote else (record.pool_name if record else "") or gettext("a computer that was removed"),
-            job=job, record=record, remote=remote,
-        )  # fmt: skip
+        remote, good, name = facts.remote(task.remote), None, ""
+        if record:
+            good, name = record.good, record.pool_name
+        host = remote.host if remote else name or gettext("a computer that was removed")
+        return BackupStatus(dataset, task, None, now, good=good, pool_name=host, job=job, record=record, remote=remote)
     members = tasks.members(dataset, task, facts)
     if targets is None or pool is None:
         good, name = (record.good, record.pool_name) if record else (None, "")
@@ -310,16 +307,25 @@ def status_of(
     here = {one.name: one for one in facts.datasets}
     parts = [(one, here[name]) for one in members if (name := targets[one.guid]) in newest and name in here]
     return BackupStatus(
-        dataset, task, pool, now,
+        dataset,
+        task,
+        pool,
+        now,
         good=min(there) if there and dataset not in lacking else None,
-        pool_name=pool.name, copied=len(there), lacking=lacking if there else (),
-        used=top.used if top else 0, job=job, record=record, checks=checkable(task.root(pool), parts, facts),
-    )  # fmt: skip
+        pool_name=pool.name,
+        copied=len(there),
+        lacking=lacking if there else (),
+        used=top.used if top else 0,
+        job=job,
+        record=record,
+        checks=checkable(task.root(pool), parts, facts),
+    )
 
 
 def newest_copies(names: Iterable[str], now: datetime) -> dict[str, datetime]:
-    """By the dataset of a copy, the moment of the newest that a backup has brought. One from the future says nothing of its
-    age: the clock was wrong when it was made. A copy that has only such ones counts as made at the beginning of time."""
+    """By the dataset of a copy, the moment of the newest that a backup has brought. One from the future says
+    nothing of its age: the clock was wrong when it was made. A copy that has only such ones counts as made
+    at the beginning of time."""
     wanted = sorted(set(names))
     past = Max("created", filter=Q(created__lte=now + CLOCK_TOLERANCE))
     found: dict[str, datetime] = {}
@@ -361,21 +367,6 @@ def latest_jobs() -> dict[tuple[str, str], Job]:
     return found
 
 
-def read_folders(facts: Facts, statuses: Iterable[BackupStatus]) -> list[FolderBackups]:
-    """Each folder at the top of a pool, and each with backups of its own: what somebody would miss."""
-    own: dict[int, list[BackupStatus]] = {}
-    for status in statuses:
-        own.setdefault(status.dataset.guid, []).append(status)
-    covering = [status.dataset.name for status in statuses if status.task.below]
-    found = []
-    for one in facts.datasets:
-        if one.copy_of or one.scratch or not (one.name.count("/") == 1 or one.guid in own):
-            continue
-        above = next((name for name in covering if one.name.startswith(f"{name}/")), "")
-        found.append(FolderBackups(one, own.get(one.guid, []), above))
-    return found
-
-
 def read_orphans(facts: Facts) -> list[Dataset]:
     """The copies that no backup continues: their folder is gone, or they were set aside. Without those below them."""
     here = {one.guid for one in facts.datasets if not one.copy_of}
@@ -387,7 +378,8 @@ def read_orphans(facts: Facts) -> list[Dataset]:
 
 
 def backups_holding(dataset: Dataset) -> list[BackupStatus]:
-    """The backups that hold a folder: its own, and those of folders above it with all below. One query where there is none."""
+    """The backups that hold a folder: its own, and those of folders above it with all below.
+    One query where there is none."""
     parts = dataset.name.split("/")
     names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
     if not DatasetRow.objects.filter(name__in=names, backup_source="local").exists():

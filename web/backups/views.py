@@ -24,7 +24,7 @@ from appliance.facts.datasets import Dataset
 from appliance.formatting import names_text
 from appliance.operation import Operation
 from web import live
-from web.backups import proof, recovery, status
+from web.backups import folder_backups, proof, recovery, status
 from web.backups.forms import BackupForm, pool_choices, remote_choices
 from web.backups.status import BackupStatus
 from web.inventory.dataset_models import DatasetRow, SnapshotRow
@@ -45,11 +45,17 @@ def list_backups(request: HttpRequest) -> HttpResponse:
     def build() -> dict[str, object]:
         odd = OddRows()
         facts = status.read_facts(odd)
-        folders = status.read_folders(facts, status.read_statuses(facts))
+        folders = folder_backups.read_folders(facts, status.read_statuses(facts))
         bare = [folder for folder in folders if not folder.backups and not folder.above]
         orphans = [] if odd.names else status.read_orphans(facts)  # the folder of a copy may be what is left out
-        return {"odd": odd.names, "folders": folders, "bare": len(bare), "pools": facts.pools, "orphans": orphans,
-                "no_phrase": any(folder.backups for folder in folders) and recovery.is_missing()}  # fmt: skip
+        return {
+            "odd": odd.names,
+            "folders": folders,
+            "bare": len(bare),
+            "pools": facts.pools,
+            "orphans": orphans,
+            "no_phrase": any(folder.backups for folder in folders) and recovery.is_missing(),
+        }
 
     return live.respond(request, "backups/list.html", build)
 

@@ -20,17 +20,19 @@ from appliance.facts.box import Facts
 from appliance.facts.datasets import Dataset
 from appliance.formatting import size_of, size_typed
 from appliance.layout.geometry import GIB, KIB, MIB
+from web.benchmarks.form_fields import PLAIN, multiple_choice, number_field, parse_bool, protocol_name
 from web.benchmarks.questions import is_usable, lacking_for
 from web.inventory.bays import Bay
 from web.jobs.refusals import add_reasons
 from web.translation import lazy_text, text_of
 
-PLAIN = "none"  # value of the checkbox for "no protocol", because a checkbox needs a value
 NO_TOKEN = "0" * 12  # token of a case that is only checked
 SHARE_OF_DISK = 0.3  # share of the smallest disk; the most data that is proposed
 USUAL_SIZE = 8 * GIB
 LAYOUTS = [(name, name) for name in ("stripe", "mirror", "raidz1", "raidz2", "raidz3")]
-RECORDS = [(size * KIB, f"{size} KiB" if size < 1024 else f"{size // 1024} MiB") for size in (16, 64, 128, 512, 1024, 4096)]  # fmt: skip
+RECORDS = [
+    (size * KIB, f"{size} KiB" if size < 1024 else f"{size // 1024} MiB") for size in (16, 64, 128, 512, 1024, 4096)
+]
 VOLUMES = [(size * KIB, f"{size} KiB") for size in (4, 8, 16, 32, 64, 128)]
 WHERE = {"disks": "scratch", "any disks": "disk", "pool": "dataset", "network": "network"}
 # Fields above "More settings", and fields that only some sweeps have.
@@ -65,26 +67,6 @@ NOT_OF_DISKS = (
 )
 
 
-def multiple_choice(
-    label: str, choices: list[tuple[Any, str]], coerce: Any = str, **more: Any
-) -> forms.TypedMultipleChoiceField:
-    return forms.TypedMultipleChoiceField(
-        label=label, choices=choices, coerce=coerce, widget=forms.CheckboxSelectMultiple, error_messages={"required": gettext("Choose at least one.")}, **more
-    )  # fmt: skip
-
-
-def number_field(label: str, least: int, most: int, help_text: str = "") -> forms.IntegerField:
-    return forms.IntegerField(label=label, min_value=least, max_value=most, help_text=help_text)
-
-
-def protocol_name(word: str) -> str:
-    return "" if word == PLAIN else word
-
-
-def parse_bool(word: str) -> bool:
-    return word == "True"
-
-
 class SweepForm(forms.Form):
     """One form for all presets; fields that a preset does not need are removed."""
 
@@ -93,7 +75,11 @@ class SweepForm(forms.Form):
         max_length=120,
         help_text=lazy_text("So that you find it again, for example with the month."),
     )
-    peer = forms.CharField(label=lazy_text("Other computer"), max_length=253, help_text=lazy_text("Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux."))  # fmt: skip
+    peer = forms.CharField(
+        label=lazy_text("Other computer"),
+        max_length=253,
+        help_text=lazy_text("Its name or address. Run iperf3 -s there; it is free for Windows, macOS and Linux."),
+    )
     pool = forms.ChoiceField(label=lazy_text("Which pool?"))
     disks = multiple_choice(lazy_text("Which disks?"), [])
     log = forms.ChoiceField(label=lazy_text("Log device to try"), required=False)
@@ -101,11 +87,32 @@ class SweepForm(forms.Form):
     layouts = multiple_choice(
         lazy_text("Layouts"), LAYOUTS, help_text=lazy_text("Those that need more disks than you chose are left out.")
     )
-    counts = multiple_choice(lazy_text("With how many of the disks"), [], int, required=False, help_text=lazy_text("Each number is measured for itself, with the first of the disks above; none chosen means all of them."))  # fmt: skip
+    counts = multiple_choice(
+        lazy_text("With how many of the disks"),
+        [],
+        int,
+        required=False,
+        help_text=lazy_text(
+            "Each number is measured for itself, with the first of the disks above; none chosen means all of them."
+        ),
+    )
     workloads = multiple_choice(lazy_text("What is measured"), [])
     fills = multiple_choice(lazy_text("Filled to"), [(25, "25 %"), (50, "50 %")], int)
-    sample = forms.ChoiceField(label=lazy_text("Data to measure with"), required=False, help_text=lazy_text("A folder with files of the kind that you keep: parts of them are copied to the scratch pool, without their names. Encrypted folders are not offered, since the copy is not encrypted. The figure below then does not count."))  # fmt: skip
-    compressible = number_field(lazy_text("How much smaller compression makes your data, in per cent"), 0, 95, lazy_text("0 for photos and films, 30 to 60 for documents and programs."))  # fmt: skip
+    sample = forms.ChoiceField(
+        label=lazy_text("Data to measure with"),
+        required=False,
+        help_text=lazy_text(
+            "A folder with files of the kind that you keep: parts of them are copied to the scratch pool, "
+            "without their names. Encrypted folders are not offered, since the copy is not encrypted. The "
+            "figure below then does not count."
+        ),
+    )
+    compressible = number_field(
+        lazy_text("How much smaller compression makes your data, in per cent"),
+        0,
+        95,
+        lazy_text("0 for photos and films, 30 to 60 for documents and programs."),
+    )
     size = forms.CharField(label=lazy_text("Data per run"), max_length=20)
     repeats = number_field(
         lazy_text("Runs of each case"), 1, 9, lazy_text("The middle one counts. Three tell a difference from chance.")
@@ -133,11 +140,40 @@ class SweepForm(forms.Form):
     protocols = multiple_choice(
         lazy_text("Way in"), [(name or PLAIN, words) for name, words in WAYS.items()], protocol_name
     )
-    syncs = multiple_choice(lazy_text("Writes that are waited for (sync)"), [("standard", "standard"), ("always", "always"), ("disabled", lazy_text("disabled: faster by not doing what was promised"))])  # fmt: skip
-    zeros = forms.BooleanField(label=lazy_text("Write zeros with dd"), required=False, help_text=lazy_text("As in old tables. They mean nothing where compression is on, and such cases are marked."))  # fmt: skip
-    limited = forms.BooleanField(label=lazy_text("Limit memory while it is measured"), required=False, help_text=lazy_text("For less data than twice the memory: ZFS may then keep half as much as one run writes, at most 512 MiB. It is the memory of the whole box, so everything else is slower meanwhile."))  # fmt: skip
-    aside = forms.BooleanField(label=lazy_text("Bypass the memory cache"), required=False, help_text=lazy_text("Leaves the memory of other pools alone. But then nothing is read ahead, so large files read slower than in daily use."))  # fmt: skip
-    gentle = forms.BooleanField(label=lazy_text("Low priority"), required=False, help_text=lazy_text("For a box that is in use. The figures then depend on what else happens."))  # fmt: skip
+    syncs = multiple_choice(
+        lazy_text("Writes that are waited for (sync)"),
+        [
+            ("standard", "standard"),
+            ("always", "always"),
+            ("disabled", lazy_text("disabled: faster by not doing what was promised")),
+        ],
+    )
+    zeros = forms.BooleanField(
+        label=lazy_text("Write zeros with dd"),
+        required=False,
+        help_text=lazy_text("As in old tables. They mean nothing where compression is on, and such cases are marked."),
+    )
+    limited = forms.BooleanField(
+        label=lazy_text("Limit memory while it is measured"),
+        required=False,
+        help_text=lazy_text(
+            "For less data than twice the memory: ZFS may then keep half as much as one run writes, at most "
+            "512 MiB. It is the memory of the whole box, so everything else is slower meanwhile."
+        ),
+    )
+    aside = forms.BooleanField(
+        label=lazy_text("Bypass the memory cache"),
+        required=False,
+        help_text=lazy_text(
+            "Leaves the memory of other pools alone. But then nothing is read ahead, so large files read "
+            "slower than in daily use."
+        ),
+    )
+    gentle = forms.BooleanField(
+        label=lazy_text("Low priority"),
+        required=False,
+        help_text=lazy_text("For a box that is in use. The figures then depend on what else happens."),
+    )
 
     def __init__(
         self, data: QueryDict | None, *, preset: BenchmarkPreset, bays: list[Bay], facts: Facts, memory: int
@@ -149,8 +185,22 @@ class SweepForm(forms.Form):
             del self.fields[field]
         self.set_choices("workloads", [(name, kind.title) for name, kind in KINDS.items() if self.fits_preset(name)])
         self.set_choices("pool", [(str(pool.guid), pool.name) for pool in facts.pools])
-        paths = [(bay.disk.path, gettext('{label}: {model} (serial {serial})').format(label=bay.label.capitalize(), model=bay.disk.model, serial=bay.disk.serial)) for bay in self.usable]  # fmt: skip
-        self.set_choices("sample", [("", gettext("generated, as stated below")), *((str(one.guid), gettext('files of {name}').format(name=one.name)) for one in self.samples)])  # fmt: skip
+        paths = [
+            (
+                bay.disk.path,
+                gettext("{label}: {model} (serial {serial})").format(
+                    label=bay.label.capitalize(), model=bay.disk.model, serial=bay.disk.serial
+                ),
+            )
+            for bay in self.usable
+        ]
+        self.set_choices(
+            "sample",
+            [
+                ("", gettext("generated, as stated below")),
+                *((str(one.guid), gettext("files of {name}").format(name=one.name)) for one in self.samples),
+            ],
+        )
         self.set_choices("disks", paths)
         self.set_choices(
             "counts",
@@ -249,11 +299,25 @@ class SweepForm(forms.Form):
         filled = self.preset.fill(smallest_size(chosen), max(len(chosen), 1))
         parts = ["whole", "part"] if filled.pop("partitions", None) else ["whole"]
         found: dict[str, object] = {
-            "title": text_of(self.preset.title), "disks": [disk.path for disk in chosen], "layouts": ["stripe"], "ashifts": [12],
-            "recordsizes": [128 * KIB], "compressions": ["off"], "dedups": [False], "syncs": ["standard"], "repeats": 3,
-            "warmups": 0, "size": size_typed(size), "seconds": 30, "writers": 1, "compressible": 0, "partitions": parts,
-            "limited": limited, "aside": aside, "fills": [25],
-        }  # fmt: skip
+            "title": text_of(self.preset.title),
+            "disks": [disk.path for disk in chosen],
+            "layouts": ["stripe"],
+            "ashifts": [12],
+            "recordsizes": [128 * KIB],
+            "compressions": ["off"],
+            "dedups": [False],
+            "syncs": ["standard"],
+            "repeats": 3,
+            "warmups": 0,
+            "size": size_typed(size),
+            "seconds": 30,
+            "writers": 1,
+            "compressible": 0,
+            "partitions": parts,
+            "limited": limited,
+            "aside": aside,
+            "fills": [25],
+        }
         if self.preset.extra:
             found[self.preset.extra] = extra
         if "protocols" in filled:

@@ -12,7 +12,8 @@ from django.utils import timezone
 from msgspec.structs import asdict, replace
 
 from appliance.disks.health import ACCEPTABLE, SINCE_FIRST_SEEN, Before, DiskHealth, HealthReason, judge_health
-from appliance.disks.smart import NOT_UNDERSTOOD, Reading
+from appliance.disks.smart import NOT_UNDERSTOOD
+from appliance.disks.smart_values import Reading
 from appliance.errors import Failed, explain_error
 from appliance.formatting import moment_text
 from appliance.message import Message, join_messages, shorten
@@ -36,9 +37,9 @@ log = logging.getLogger(__name__)
 def store_answers(answers: Mapping[DiskRow, Reading]) -> bool:
     """Judge and store the answers; whether a page shows anything new. A sleeping disk keeps its last values.
 
-    An answer that cannot be judged or stored leaves no other disk unjudged. What the databases did not take is raised after
-    the last disk: the verdicts are written first, in memory, so a full system disk hides none. While what was accepted cannot
-    be read, disks are judged as if nothing was, and no history is written.
+    An answer that cannot be judged or stored leaves no other disk unjudged. What the databases did not take is raised
+    after the last disk: the verdicts are written first, in memory, so a full system disk hides none. While what was
+    accepted cannot be read, disks are judged as if nothing was, and no history is written.
     """
     changed, problems, accepted, usable = False, list[Exception](), dict[str, dict[str, int]](), True
     try:
@@ -138,7 +139,8 @@ def silent_columns(row: DiskRow, reading: Reading, verdict: DiskHealth) -> dict[
 
 
 def carry_over(before: Mapping[str, Any], reading: Reading) -> dict[str, object]:
-    """Parts of the earlier answer that this one leaves out: hours of use, the self-tests, and whether the disk supports them."""
+    """Parts of the earlier answer that this one leaves out: hours of use, the self-tests, and
+    whether the disk supports them."""
     told = {
         "tests": reading.logged or reading.tests,
         "able": reading.able or reading.unable,
@@ -150,7 +152,11 @@ def carry_over(before: Mapping[str, Any], reading: Reading) -> dict[str, object]
 def not_understood(row: DiskRow) -> dict[str, object]:
     """The columns of a disk with an answer that cannot be parsed: its last values stay."""
     known: dict[str, object] = {"reading": {**row.reading, "silent": NOT_UNDERSTOOD}, "asleep": False}
-    return known if row.verdict in {"failing", "watch"} else {**known, **verdict_columns(DiskHealth("unknown", (HealthReason("unknown", NOT_UNDERSTOOD),)))}  # fmt: skip
+    return (
+        known
+        if row.verdict in {"failing", "watch"}
+        else {**known, **verdict_columns(DiskHealth("unknown", (HealthReason("unknown", NOT_UNDERSTOOD),)))}
+    )
 
 
 def limit_counts(reading: Reading) -> Reading:
@@ -225,8 +231,8 @@ def acceptable_values(row: DiskRow) -> list[tuple[str, int]]:
 
 
 def accept_values(row: DiskRow, shown: Mapping[str, int], by: str) -> tuple[int, int]:
-    """Accept the counts of a disk that are no higher than what the user was shown; returns how many these are, and how many
-    others there are: they have grown since, or are new."""
+    """Accept the counts of a disk that are no higher than what the user was shown; returns how many these are, and how
+    many others there are: they have grown since, or are new."""
     found = acceptable_values(row)
     seen = [(count, value) for count, value in found if value <= shown.get(count, 0)]
     for count, value in seen:
@@ -235,8 +241,8 @@ def accept_values(row: DiskRow, shown: Mapping[str, int], by: str) -> tuple[int,
 
 
 def store_day(key: str, reading: Reading, now: datetime | None = None) -> None:
-    """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour; what is kept
-    for its graph alone waits for that."""
+    """Add an answer to the day's row. Written where a count moved or the day's range grew, else once an hour; what is
+    kept for its graph alone waits for that."""
     now = now or timezone.now()
     told = dict(reading.counts)
     if reading.temperature is not None:

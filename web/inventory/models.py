@@ -19,7 +19,7 @@ from appliance.pools import progress
 from appliance.shares import connections
 from appliance.shares.drift import detect
 from appliance.shares.iscsi.divergence import TargetEdit
-from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot import diagnosis
 from appliance.system.box_info import BoxInfo
 from web.inventory import dataset_models  # noqa: F401 (Django looks for models here)
 from web.inventory.fact_row import Row, RowWithSaidFacts
@@ -114,12 +114,12 @@ class SessionRow(Row):
 class SeenRow(RowWithMessages, Row):
     """What was found of a share when somebody asked why it cannot be seen. ``key`` is made by ``key_of``.
 
-    ``requested``: when it was last asked; ``ended``: as of when the last answer or error is; ``error``: why there was no
-    answer. What was found before stays then: ``checked`` is as of when that is.
+    ``requested``: when it was last asked; ``ended``: as of when the last answer or error is;
+    ``error``: why there was no answer. What was found before stays then: ``checked`` is as of when that is.
     """
 
     TEXTS = ("error",)
-    kind = diagnose.Diagnosis
+    kind = diagnosis.Diagnosis
     requested = models.DateTimeField(null=True)
     ended = models.DateTimeField(null=True)
     checked = models.DateTimeField(null=True)
@@ -148,8 +148,8 @@ class ConnectionRow(RowWithSaidFacts):
 
 
 class BoxRow(Row):
-    """The box itself: one row. ``rates``: bytes a second received and sent now, by network port; ``disk_rates``: read and
-    written now by all disks together; empty: not known."""
+    """The box itself: one row. ``rates``: bytes a second received and sent now, by network port;
+    ``disk_rates``: read and written now by all disks together; empty: not known."""
 
     kind = BoxInfo
     rates: Any = models.JSONField(default=dict)
@@ -207,8 +207,9 @@ class Source(RowWithMessages):
 
 
 class Activity(RowWithMessages):
-    """Long work of the kernel, started here or elsewhere (``appliance/pools/progress.py``). ``left`` is in seconds, null
-    while unknown; ``samples`` are what the pace is calculated from. Rows of ended work stay as long as ZFS reports it."""
+    """Long work of the kernel, started here or elsewhere (``appliance/pools/progress.py``). ``left`` is in
+    seconds, null while unknown; ``samples`` are what the pace is calculated from. Rows of ended work stay
+    as long as ZFS reports it."""
 
     TEXTS = ("phrase",)
 

@@ -5,7 +5,6 @@ One table, keyed by the operation's class; ``tests/web/jobs/test_operation_ui.py
 
 from __future__ import annotations
 
-import msgspec
 from django.utils.translation import gettext
 from msgspec.structs import replace
 
@@ -95,35 +94,9 @@ from appliance.users.remove import RemoveAccount
 from appliance.users.set_password import SetPassword
 from appliance.users.share_folder import ShareFolder
 from web.jobs import secret_fields
+from web.jobs.operation_pages import Away, OperationUi
 from web.jobs.secret_fields import NEW_KEY_FILE, NEW_PASSPHRASE, PAIRING_CODE, POOL_KEY_FILE, POOL_PASSPHRASE, Secret
 from web.translation import lazy_text
-
-
-class Away(msgspec.Struct, frozen=True):
-    """What the page of a job says that takes the box away: the headline, what to expect, ``lost`` once it is silent."""
-
-    headline: str
-    text: str
-    lost: str
-
-
-class OperationUi(msgspec.Struct, frozen=True):
-    """The route and the label of the link when it is done; its secret as typed, and as a file where its key is one.
-
-    ``steps``: the titles of the wizard's steps, of which its review is number ``review_at``. ``followed``: its job is
-    followed on the page that asked for it, which shows the other steps too.
-    """
-
-    route: str
-    link: str
-    secret: Secret | None = None
-    key_file: Secret | None = None
-    steps: tuple[str, ...] = ()
-    review_at: int = -1
-    followed: bool = False
-    made: bool = False  # its subject is a folder that it has made: the link leads there
-    away: Away | None = None
-
 
 POOLS = OperationUi("pools", lazy_text("See the pool"))
 FOLDERS = OperationUi("folders", lazy_text("See the folders"))
@@ -395,6 +368,7 @@ def away_by(kind: str) -> Away | None:
 
 
 def page_after(kind: str) -> tuple[str, str]:
-    """The route and the label of the link on the page of a job that is done; a kind of an older Larder leads to the pools."""
+    """The route and the label of the link on the page of a job that is done; a kind of an older
+    Larder leads to the pools."""
     ui = BY_KIND.get(kind, POOLS)
     return ui.route, ui.link

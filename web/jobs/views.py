@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_POST
 
-from appliance import agent_client, names
+from appliance import agent_client, names, passphrases
 from appliance.agent import delayed_jobs
 from appliance.agent.registry import decode_operation
 from appliance.datasets.set_target import SetTarget
@@ -60,7 +60,7 @@ def reasons_against(request: HttpRequest, asked: Secret) -> tuple[Reason, ...]:
     """What is wrong with one secret as it was typed."""
     secret = request.POST.get(asked.field, "")
     try:
-        usual = names.check_password if asked.password else names.check_passphrase
+        usual = passphrases.check_password if asked.password else passphrases.check_passphrase
         (asked.check or usual)(secret, field=asked.field)
     except Refused as refusal:
         return refusal.reasons
@@ -73,7 +73,7 @@ def read_key_file(request: HttpRequest, asked: Secret) -> str:
     """Read the key from the file that was sent along, as digits. Raises Refused for any other file."""
     file = request.FILES.get("secret")
     if file is not None:
-        return names.parse_key_file(file.read(LARGEST_KEY_FILE), field="secret")
+        return passphrases.parse_key_file(file.read(LARGEST_KEY_FILE), field="secret")
     if asked.twice:
         raise Refused(
             Reason("key-file-not-saved", "Save the key first, then choose the file that you saved.", field="secret")
@@ -108,7 +108,8 @@ def confirm_job(request: HttpRequest) -> HttpResponse:
         plan = checked_plan(operation, facts)
         if plan.digest() != request.POST.get("digest"):
             notice = gettext(
-                "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. This is the plan as things are now."
+                "Something changed since you looked: a disk, a pool, or what is on them. Nothing was done. "
+                "This is the plan as things are now."
             )
             return confirm.review(request, operation, back=back, notice=notice, job=job, titles=titles, status=409)
         secret, reasons = read_answers(request, operation, plan)

@@ -13,7 +13,8 @@ from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import capitalize_opening, names_text, size_text
 from appliance.pools.vdevs import clear_errors, online_offline
-from appliance.pools.vdevs.expand import autoexpand_gain, data_groups
+from appliance.pools.vdevs.expand import autoexpand_gain
+from appliance.pools.vdevs.groups import data_groups
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
@@ -38,8 +39,8 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 def pool_advice(pool: Pool, box: Box) -> list[Advice]:
-    """What should be done about this pool, the most urgent first. Two queries, replacements and bays, and up to three for each
-    replacement whose old disk has left the pool."""
+    """What should be done about this pool, the most urgent first.
+    Two queries, replacements and bays, and up to three for each replacement whose old disk has left the pool."""
     facts = box_facts(box)
     bays, ports = {bay.key: bay for bay in box.bays}, read_known_bays()
 
@@ -94,8 +95,8 @@ def open_replacements(box: Box) -> list[tuple[Replacement, Advice]]:
 
 
 def explain_missing_pool(case: Replacement, odd: Collection[str]) -> tuple[str, str]:
-    """Why the pool of a replacement is not among those of the box, and what to do; ``odd`` are the names of what is there and
-    cannot be decoded."""
+    """Why the pool of a replacement is not among those of the box, and what to do;
+    ``odd`` are the names of what is there and cannot be decoded."""
     if case.pool in odd:
         return gettext("{name} cannot be shown.").format(name=case.pool), gettext(
             "What Larder stored of it cannot be read. It is read again within a minute. If this stays, restart the box."
@@ -150,7 +151,8 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
             "failed",
             gettext("Put the disks of {name} back, then restart the box.").format(name=pool.name),
             gettext(
-                "The pool has encrypted copies. If a backup to it was cut off, starting the pool again would stop the whole box. What has arrived stays, and the next run continues from there."
+                "The pool has encrypted copies. If a backup to it was cut off, starting the pool again would "
+                "stop the whole box. What has arrived stays, and the next run continues from there."
             ),
             reverse("box"),
             gettext("Restart the box"),
@@ -161,7 +163,8 @@ def suspended_advice(pool: Pool, facts: Facts, device_name: Callable[[Vdev], str
             "failed",
             gettext("Put the missing disks back."),
             gettext(
-                "Not in the box: {names}. Check cables and power. What was being written waits, and nothing is lost as long as the box stays on."
+                "Not in the box: {names}. Check cables and power. What was being written waits, and nothing "
+                "is lost as long as the box stays on."
             ).format(names=names),
         )
     else:
@@ -202,8 +205,8 @@ def device_advice(pool: Pool, place: Place, facts: Facts, name: str, bay: Bay | 
 
 
 def spared_device_advice(pool: Pool, vdev: Vdev, spare: Vdev, name: str, bay: Bay | None) -> Advice:
-    """What to do about a disk that ZFS uses while a spare stands in. ZED puts the spare in also for a disk that makes too
-    many errors, which it calls degraded: the spare protects the pool from that disk until another has its place."""
+    """What to do about a disk that ZFS uses while a spare stands in. ZED puts the spare in also for a disk that makes
+    too many errors, which it calls degraded: the spare protects the pool from that disk until another has its place."""
     failing = bay is not None and bay.is_failing
     if vdev.state == "ONLINE" and not failing and not vdev.deferred and not clear_errors.count_errors(vdev):
         return Advice(
@@ -231,7 +234,8 @@ def stand_in_advice(pool: Pool, vdev: Vdev, headline: str) -> Advice:
         "attention",
         gettext("{headline}; a spare stands in.").format(headline=headline),
         gettext(
-            "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare there for good."
+            "Put a new disk in its place, and the spare becomes free again automatically. Or keep the spare "
+            "there for good."
         ),
         replace_url(pool, vdev.guid),
         gettext("Replace it"),
@@ -261,10 +265,15 @@ def missing_device_advice(
             yield Advice("attention", headline, "", bring_page, bring)
         elif vdev_tree.disk_of(vdev, facts) is None:
             headline = gettext("{name} may not be in the box.").format(name=name)
-            text = gettext("{pool} knows it by a name that Larder cannot match to a disk. Check its cables and power. If it is there, bring it online.").format(pool=pool.name)  # fmt: skip
+            text = gettext(
+                "{pool} knows it by a name that Larder cannot match to a disk. Check its cables and power. "
+                "If it is there, bring it online."
+            ).format(pool=pool.name)
             yield Advice("attention", headline, text, bring_page, bring)
         else:
-            text = gettext("If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online.")  # fmt: skip
+            text = gettext(
+                "If it was pulled out, ZFS uses it again automatically within a minute. Otherwise bring it online."
+            )
             headline = gettext("{name} is in the box again.").format(name=name)
             yield Advice("attention", headline, text, bring_page, bring)
         yield Advice("attention", gettext("Do you want to replace that disk?"), "", replace_page, gettext("Replace it"))

@@ -13,9 +13,8 @@ from appliance import names
 from appliance.errors import Reason, Refused
 from appliance.formatting import capitalize_opening
 from appliance.layout import choices
-from appliance.layout.choices import LayoutChoice
+from appliance.layout.choices import LAYOUT_NAMES, LayoutChoice
 from appliance.layout.geometry import LEAST_DISKS
-from appliance.pools.create import LAYOUT_NAMES
 from web.inventory.bays import Bay
 from web.jobs.refusals import validation_error
 from web.translation import lazy_text, text_of
@@ -24,7 +23,8 @@ from web.translation import lazy_text, text_of
 def name_field(**more: object) -> forms.CharField:
     """A field for the name of a pool, without the browser's corrections."""
     widget = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"})
-    return forms.CharField(max_length=80, strip=False, widget=widget, **more)  # type: ignore[arg-type]  # a field's own options
+    # a field's own options
+    return forms.CharField(max_length=80, strip=False, widget=widget, **more)  # type: ignore[arg-type]
 
 
 def clean_pool_name(name: str, field: str) -> str:
@@ -194,7 +194,8 @@ class OptionsForm(forms.Form):
         label=lazy_text("Encrypt everything in it"),
         required=False,
         help_text=lazy_text(
-            "A stolen disk then shows nothing. You type a passphrase after every start of the box; without it the data is lost, and nobody can help."
+            "A stolen disk then shows nothing. You type a passphrase after every start of the box; without "
+            "it the data is lost, and nobody can help."
         ),
     )
     key_file = forms.BooleanField(
@@ -237,7 +238,8 @@ class OptionsForm(forms.Form):
         label=lazy_text("Name of the second pool"),
         required=False,
         help_text=lazy_text(
-            "It uses what the larger disks have left, and one failed disk loses everything in it. Leave this empty to leave that space unused."
+            "It uses what the larger disks have left, and one failed disk loses everything in it. Leave this "
+            "empty to leave that space unused."
         ),
     )
 
@@ -247,7 +249,8 @@ class OptionsForm(forms.Form):
             del self.fields["rest"]
         elif choice.mirrored:
             self.fields["rest"].help_text = gettext(
-                "It uses what the larger disks have left, as mirrors: one disk of each may fail. Leave this empty to leave that space unused."
+                "It uses what the larger disks have left, as mirrors: one disk of each may fail. Leave this "
+                "empty to leave that space unused."
             )
 
     def clean_compression(self) -> str:

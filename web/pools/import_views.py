@@ -17,7 +17,8 @@ from django.views.decorators.http import require_GET, require_POST
 from appliance import names
 from appliance.errors import Refused
 from appliance.facts.importable import Importable, Rewind
-from appliance.pools.import_pool import SEARCH_MEANS, ImportPool, used_by_other_system
+from appliance.pools.import_pool import SEARCH_MEANS, ImportPool
+from appliance.pools.import_reasons import used_by_other_system
 from web import live
 from web.inventory import store
 from web.inventory.fact_row import readable_facts
@@ -96,7 +97,9 @@ def rewind_meaning(rewind: Rewind) -> str:
     """What is lost when a damaged pool is set back to an earlier state."""
     if rewind.last_resort:
         return gettext(
-            "Its latest state is damaged, and those right before it do not help. As a last resort, all its earlier states can be searched for an intact one: at best it can be imported as it was on {as_of}, at worst as on {at_worst}. Import it read-only first; that changes nothing."
+            "Its latest state is damaged, and those right before it do not help. As a last resort, all its "
+            "earlier states can be searched for an intact one: at best it can be imported as it was on "
+            "{as_of}, at worst as on {at_worst}. Import it read-only first; that changes nothing."
         ).format(as_of=rewind.as_of, at_worst=rewind.at_worst)
     lost = ""
     if rewind.lost:
@@ -166,7 +169,8 @@ class ImportForm(forms.Form):
         label=lazy_text("Bring folders that belong elsewhere below the pool’s own folder"),
         required=False,
         help_text=lazy_text(
-            "Some pools want folders at places like /home or /etc. Without this they stay unmounted here. With it they appear below the pool, and a system that starts from this pool may no longer start."
+            "Some pools want folders at places like /home or /etc. Without this they stay unmounted here. "
+            "With it they appear below the pool, and a system that starts from this pool may no longer start."
         ),
     )
     force = forms.BooleanField(
@@ -186,7 +190,8 @@ class ImportForm(forms.Form):
 
     def __init__(self, data: object, *, found: Importable) -> None:
         searched = bool(found.rewind and found.rewind.last_resort)
-        super().__init__(data or None, initial={"name": found.name, "read_only": searched})  # type: ignore[arg-type]  # a QueryDict
+        # a QueryDict
+        super().__init__(data or None, initial={"name": found.name, "read_only": searched})  # type: ignore[arg-type]
         if not (found.other_host and not found.active_elsewhere):
             del self.fields["force"]
         if found.usable or found.rewind is None or not searched:

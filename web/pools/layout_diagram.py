@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from appliance.layout.advice import Candidate, Proposal
 from appliance.layout.choices import rest_size
 from appliance.layout.geometry import parity_of
+from appliance.layout.proposal import Candidate, Proposal
 from web.translation import lazy_text
 
 DISK, GAP, GROUP_GAP, HEIGHT = 14, 3, 9, 44  # in the units of the drawing

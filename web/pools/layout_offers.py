@@ -12,8 +12,9 @@ from appliance.benchmarks.results import MeasuredCase
 from appliance.disks.smr_models import is_shingled
 from appliance.formatting import capitalize_opening, rest_of_sentence
 from appliance.layout import choices, risk
-from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
+from appliance.layout.advice import choose_data_disks, judge_layout, propose_layouts
 from appliance.layout.descriptions import describe_failures, describe_survival, explain_layout
+from appliance.layout.proposal import Candidate, Proposal
 from appliance.layout.shortlist import Suggestion, shorten_proposals
 from web.benchmarks.models import CaseRow
 from web.inventory.bays import Bay
@@ -80,7 +81,8 @@ class LayoutOffers(msgspec.Struct, frozen=True):
 
 
 def disk_trouble(bay: Bay) -> str:
-    """What is wrong with a disk by its own report or by its burn-in, as the rest of a sentence; empty for a good one."""
+    """What is wrong with a disk by its own report or by its burn-in, as the rest of a
+    sentence; empty for a good one."""
     if bay.test_failed and not bay.is_failing:
         return gettext("failed its burn-in")
     return rest_of_sentence(bay.smart_text) if bay.verdict in {"watch", "failing"} else ""

@@ -14,7 +14,8 @@ from appliance.facts.box import Facts, Pool
 from appliance.formatting import capitalize_opening, disk_size
 from appliance.pools import health
 from appliance.pools.vdevs import clear_errors, online_offline
-from appliance.pools.vdevs.expand import autoexpand_gain, data_groups, has_parity
+from appliance.pools.vdevs.expand import autoexpand_gain
+from appliance.pools.vdevs.groups import data_groups, has_parity
 from appliance.pools.vdevs.remove import moves_data
 from appliance.pools.vdevs.replace import REPLACEABLE
 from appliance.zfs import vdev_tree
@@ -120,7 +121,8 @@ def topology_rows(pool: Pool, box: Box) -> tuple[TopologyRow, ...]:
 
 
 def vdev_actions(pool: Pool, place: Place, facts: Facts, *, failing: bool = False) -> Iterator[Action]:
-    """What can be done to a vdev; ``failing``: its own figures say so. Where an action is refused, its page says why."""
+    """What can be done to a vdev; ``failing``: its own figures say so.
+    Where an action is refused, its page says why."""
     if pool.state == "SUSPENDED":
         return
     yield from leaf_actions(pool, place, facts, failing=failing) if place.leaf else group_actions(pool, place)

@@ -14,18 +14,12 @@ from django.views.decorators.http import require_GET
 from appliance.errors import Reason, Refused
 from appliance.facts.box import Pool
 from appliance.formatting import size_text
+from appliance.layout.choices import LAYOUT_NAMES
 from appliance.operation import Operation
-from appliance.pools.create import LAYOUT_NAMES
 from appliance.pools.vdevs import clear_errors, online_offline
 from appliance.pools.vdevs.aux_vdevs import AddCache, AddLog, AddSpare
-from appliance.pools.vdevs.expand import (
-    AddVdev,
-    AutoexpandVdev,
-    ExpandRaidz,
-    data_groups,
-    expansion_sizes,
-    group_layout,
-)
+from appliance.pools.vdevs.expand import AddVdev, AutoexpandVdev, ExpandRaidz, expansion_sizes
+from appliance.pools.vdevs.groups import data_groups, group_layout
 from appliance.pools.vdevs.remove import RemoveVdev
 from appliance.pools.vdevs.replace import AttachDisk, DetachDisk
 from appliance.zfs import vdev_tree
@@ -71,7 +65,8 @@ KINDS = {
     "copy": AddDisksKind(
         lazy_text("Add a copy"),
         lazy_text(
-            "The new disk holds the same as the others of its group. The pool survives one more failed disk but gets no more space."
+            "The new disk holds the same as the others of its group. The pool survives one more failed disk "
+            "but gets no more space."
         ),
         lambda pool, vdev, disks, _request: AttachDisk(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
@@ -79,7 +74,8 @@ KINDS = {
     "expand": AddDisksKind(
         lazy_text("Expand the raidz by a disk"),
         lazy_text(
-            "The new disk joins the raidz and adds space. ZFS spreads the data over all disks, which takes as long as reading all of it; files stay available."
+            "The new disk joins the raidz and adds space. ZFS spreads the data over all disks, which takes "
+            "as long as reading all of it; files stay available."
         ),
         lambda pool, vdev, disks, _request: ExpandRaidz(pool=pool, vdev=vdev, disk=disks[0]),
         several=False,
@@ -87,7 +83,8 @@ KINDS = {
     "group": AddDisksKind(
         lazy_text("Add a group of disks"),
         lazy_text(
-            "Another group adds its space at once. A pool is as safe as its weakest group: losing one group loses the pool."
+            "Another group adds its space at once. A pool is as safe as its weakest group: losing one group "
+            "loses the pool."
         ),
         lambda pool, _vdev, disks, request: AddVdev(
             pool=pool,
@@ -106,7 +103,8 @@ KINDS = {
     "log": AddDisksKind(
         lazy_text("Add a log"),
         lazy_text(
-            "A log speeds up writes that must be safe at once: NFS, databases, virtual machines. Choose two disks, which are mirrored. Windows and Mac shares hardly gain from it."
+            "A log speeds up writes that must be safe at once: NFS, databases, virtual machines. Choose two "
+            "disks, which are mirrored. Windows and Mac shares hardly gain from it."
         ),
         lambda pool, _vdev, disks, _request: AddLog(pool=pool, disks=disks),
         solid_state=True,
@@ -115,7 +113,8 @@ KINDS = {
     "cache": AddDisksKind(
         lazy_text("Add a cache"),
         lazy_text(
-            "A cache keeps data that is read again and again and does not fit into memory. Its index takes memory, and it does not help with files that are read once."
+            "A cache keeps data that is read again and again and does not fit into memory. Its index takes "
+            "memory, and it does not help with files that are read once."
         ),
         lambda pool, _vdev, disks, _request: AddCache(pool=pool, disks=disks),
         solid_state=True,

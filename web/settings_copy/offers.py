@@ -11,7 +11,8 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils.translation import gettext
 
-from appliance.alerts.kinds import KINDS, severity_word
+from appliance.alerts.alert_kind import severity_word
+from appliance.alerts.kinds import KINDS
 from appliance.errors import Reason
 from appliance.recovery.box_settings import GROUPS, BoxSettings, FoundSettings, SettingGroups, unknown_setting
 from appliance.recovery.settings_entries import Notifications

@@ -15,7 +15,7 @@ from appliance.errors import LarderError, Refused, explain_error
 from appliance.facts.datasets import Dataset
 from appliance.shares.iscsi import diagnose
 from appliance.shares.iscsi.targets import volume_part
-from appliance.shares.troubleshoot.diagnose import Check
+from appliance.shares.troubleshoot.diagnosis import Check
 from web import agent, live
 from web.inventory.dataset_models import DatasetRow
 from web.jobs import confirm

@@ -18,7 +18,7 @@ from appliance.errors import Refused
 from appliance.facts.datasets import Dataset
 from appliance.operation import Operation
 from appliance.shares.settings import SPOKEN, Protocol, setting_of
-from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot import diagnose, diagnosis
 from appliance.shares.troubleshoot.fixes import OpenTopFolder, RepublishShare
 from appliance.system.accounts import people_number
 from web import live
@@ -68,7 +68,7 @@ def show_addresses(request: HttpRequest, key: str, protocol: str) -> HttpRespons
     return render(request, "shares/addresses.html", context)
 
 
-def mend_of(check: diagnose.Check, key: str, seen: diagnose.Diagnosis) -> Mend | None:
+def mend_of(check: diagnosis.Check, key: str, seen: diagnosis.Diagnosis) -> Mend | None:
     """The button beside a check."""
     edit = reverse(switches.DETAILS[seen.protocol], args=[key])
     match check.mend:
@@ -98,7 +98,7 @@ def troubleshoot_share(request: HttpRequest, key: str, protocol: str) -> HttpRes
     def build() -> dict[str, object]:
         row = SeenRow.objects.filter(key=SeenRow.key_of(key, known, person)).first()
         looking = row is not None and is_looking(row)
-        seen: diagnose.Diagnosis | None = row.fact if row else None
+        seen: diagnosis.Diagnosis | None = row.fact if row else None
         checks = (
             diagnose.explain_diagnosis(dataset, seen, asked_from=request.META.get("HTTP_X_REAL_IP", "")) if seen else ()
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from appliance import command, names
+from appliance import command, names, passphrases
 from appliance.datasets import reasons
 from appliance.datasets.encryption import key_store
 from appliance.errors import Failed, LarderError, Reason, explain_error
@@ -29,7 +29,7 @@ def encode_key(secret: str, key_format: str) -> str | bytes:
     zfs-load-key(8): a line of text, or the 32 bytes of a raw key.
     """
     if key_format in KEY_FILES:
-        names.key_digits(secret)
+        passphrases.key_digits(secret)
     return bytes.fromhex(secret) if key_format == "raw" else f"{secret}\n"
 
 
@@ -87,7 +87,10 @@ def mount_datasets(waiting: Iterable[Dataset], work: Work) -> None:
         except LarderError as error:
             failed.append((dataset, error))
     if failed:
-        told = [Message("{dataset} was not mounted: {reason}", dataset=one.name, reason=explain_error(error)) for one, error in failed]  # fmt: skip
+        told = [
+            Message("{dataset} was not mounted: {reason}", dataset=one.name, reason=explain_error(error))
+            for one, error in failed
+        ]
         raise Failed(join_messages(told, "; "))
 
 

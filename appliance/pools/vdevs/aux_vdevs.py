@@ -12,7 +12,7 @@ from appliance.message import Message, join_messages
 from appliance.operation import Plan, Step, command_step, if_lost
 from appliance.pools.vdevs import aux_rules, retry
 from appliance.pools.vdevs.base import VdevOperation, ashift_option, check_sector_size, sector_warning
-from appliance.pools.vdevs.expand import data_groups, usual_ashift
+from appliance.pools.vdevs.groups import data_groups, usual_ashift
 from appliance.zfs import vdev_tree
 
 
@@ -58,7 +58,8 @@ class AddSpare(AddAuxVdev, tag="add-spare"):
                 ashift_option(ashift),
             ),
             summary=Message(
-                "{names} stays switched on but unused, and stands in automatically when a disk of {pool} fails. It adds no space.",
+                "{names} stays switched on but unused, and stands in automatically when a disk of {pool} "
+                "fails. It adds no space.",
                 names=names,
                 pool=self.pool,
             ),
@@ -123,7 +124,8 @@ class AddLog(AddAuxVdev, tag="add-log"):
                 ashift_option(ashift),
             ),
             summary=Message(
-                "{pool} first writes to the log what a client needs to be safe at once (NFS, databases, virtual machines). Windows and Mac shares and plain copying hardly use it.",
+                "{pool} first writes to the log what a client needs to be safe at once (NFS, databases, "
+                "virtual machines). Windows and Mac shares and plain copying hardly use it.",
                 pool=self.pool,
             ),
             warnings=self.plan_warnings(facts, ashift),
@@ -158,7 +160,8 @@ class AddCache(AddAuxVdev, tag="add-cache"):
             facts,
             self.add_step(Message("Add {names} as a cache", names=names), aux_rules.aux_vdev_args((), self.disks, ())),
             summary=Message(
-                "{pool} keeps on {names} what no longer fits into memory, and reads it from there the next time. These are second copies only: the cache can fail or be removed at any time.",
+                "{pool} keeps on {names} what no longer fits into memory, and reads it from there the next "
+                "time. These are second copies only: the cache can fail or be removed at any time.",
                 pool=self.pool,
                 names=names,
             ),

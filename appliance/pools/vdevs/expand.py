@@ -11,12 +11,13 @@ from appliance.errors import Reason
 from appliance.facts import vdev_state
 from appliance.facts.box import Facts, Pool, Vdev
 from appliance.formatting import disk_label, size_text
+from appliance.layout.choices import LAYOUT_NAMES
 from appliance.layout.descriptions import describe_survival
 from appliance.layout.geometry import LEAST_DISKS, MIB, expanded_bytes, parity_of, usable_bytes
 from appliance.message import Message
 from appliance.operation import Plan, command_step, if_lost, never
 from appliance.pools import properties
-from appliance.pools.create import LAYOUT_NAMES, MOST_DISKS
+from appliance.pools.create import MOST_DISKS
 from appliance.pools.vdevs import retry
 from appliance.pools.vdevs.aux_rules import FUZZ
 from appliance.pools.vdevs.base import (
@@ -29,43 +30,12 @@ from appliance.pools.vdevs.base import (
     check_sector_size,
     sector_warning,
 )
+from appliance.pools.vdevs.groups import data_groups, group_layout, group_width, has_parity, least_parity, usual_ashift
 from appliance.zfs import vdev_tree
 from appliance.zfs.vdev_tree import Place
 
 METASLAB = 2**34  # the largest step in which a group grows (vdev_metaslab_set_size)
 MOST_RAIDZ = 255  # children that ZFS allows in a raidz
-
-
-def data_groups(pool: Pool) -> list[Vdev]:
-    """The top-level vdevs for data, without log, cache, spare and special."""
-    return [vdev for vdev in pool.vdevs if vdev.role == "normal"]
-
-
-def has_parity(pool: Pool) -> bool:
-    """Whether a group of the pool is a raidz or draid: then ZFS can remove no group with data from it."""
-    return any(group.kind in {"raidz", "draid"} for group in pool.vdevs)
-
-
-def group_layout(group: Vdev) -> str:
-    """A group's layout as CreatePool names it: ``raidz2``, ``mirror``, ``stripe``."""
-    if group.kind in {"mirror", "spare", "replacing"}:
-        return "mirror" if group.kind == "mirror" else "stripe"
-    return f"raidz{group.parity}" if group.kind == "raidz" else group.kind if group.children else "stripe"
-
-
-def usual_ashift(pool: Pool | None) -> int:
-    """The largest ashift of the pool's data groups; 12 where it is unknown."""
-    return max((group.ashift for group in data_groups(pool)), default=0) or 12 if pool else 12
-
-
-def least_parity(pool: Pool) -> int:
-    """How many failed disks the weakest group of a pool survives."""
-    return min((group.parity for group in data_groups(pool)), default=0)
-
-
-def group_width(group: Vdev) -> int:
-    """The number of disks in a group."""
-    return len(group.children) or 1
 
 
 class AddVdev(VdevOperation, tag="add-vdev"):
@@ -110,14 +80,17 @@ class AddVdev(VdevOperation, tag="add-vdev"):
             # spa_vdev_add() refuses it, when the disks are erased already.
             yield Reason(
                 "pool-had-removal",
-                "A group was removed from {pool} before, and ZFS adds no raidz to such a pool. Choose a mirror or a single disk.",
+                "A group was removed from {pool} before, and ZFS adds no raidz to such a pool. Choose a "
+                "mirror or a single disk.",
                 field="layout",
                 pool=self.pool,
             )
         if self.lowers_protection(pool) and not self.less_protection:
             yield Reason(
                 "protection-lowered",
-                "A pool is as safe as its weakest group. {pool} survives {now} in each group. The new group would survive {then}, and losing one group loses the whole pool. Agree to that below, or choose a layout that survives as much.",
+                "A pool is as safe as its weakest group. {pool} survives {now} in each group. The new group "
+                "would survive {then}, and losing one group loses the whole pool. Agree to that below, or "
+                "choose a layout that survives as much.",
                 field="less_protection",
                 pool=self.pool,
                 now=describe_survival(least_parity(pool)),
@@ -190,7 +163,8 @@ class AddVdev(VdevOperation, tag="add-vdev"):
     def plan_warnings(self, facts: Facts, pool: Pool | None, ashift: int) -> Iterator[str]:
         if pool and self.lowers_protection(pool):
             yield Message(
-                "A pool is as safe as its weakest group. {pool} survives {survived} in each group. The new group would survive {survived_2}, and losing one group loses the whole pool.",
+                "A pool is as safe as its weakest group. {pool} survives {survived} in each group. The new "
+                "group would survive {survived_2}, and losing one group loses the whole pool.",
                 pool=self.pool,
                 survived=describe_survival(least_parity(pool)),
                 survived_2=describe_survival(self.new_parity()),
@@ -246,7 +220,8 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
         if properties.lacks_expansion(facts.properties_of(self.pool)):
             yield Reason(
                 "raidz-expansion-off",
-                "The feature {feature} is off in {pool}, and without it ZFS cannot expand a raidz. Upgrade the pool on its page first.",
+                "The feature {feature} is off in {pool}, and without it ZFS cannot expand a raidz. Upgrade "
+                "the pool on its page first.",
                 field="vdev",
                 feature="raidz_expansion",
                 pool=self.pool,
@@ -278,7 +253,8 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 timeout=600,
             ),
             summary=Message(
-                "The {name} of {group_width} disks becomes one of {group_width_2}. It survives as many failed disks as before, and files stay available.",
+                "The {name} of {group_width} disks becomes one of {group_width_2}. It survives as many "
+                "failed disks as before, and files stay available.",
                 name=name,
                 group_width=group_width(group),
                 group_width_2=group_width(group) + 1,
@@ -286,7 +262,8 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
             warnings=(
                 Message("This cannot be undone: a raidz never becomes narrower."),
                 Message(
-                    "ZFS reads and rewrites all of its data, which can take days. The new space appears at the end. A restart of the box only pauses it."
+                    "ZFS reads and rewrites all of its data, which can take days. The new space appears at "
+                    "the end. A restart of the box only pauses it."
                 ),
                 *sector_warning(self.chosen_disks(facts), group.ashift),
             ),
@@ -295,7 +272,8 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
                 Message("Space for files now"): Message("about {before}", before=size_text(before)),
                 Message("Afterwards"): Message("about {shown}", shown=size_text(shown)),
                 Message("For files written afterwards"): Message(
-                    "as if it held {rewritten}: they need less parity. Older files keep theirs until they are written again.",
+                    "as if it held {rewritten}: they need less parity. Older files keep theirs until they "
+                    "are written again.",
                     rewritten=size_text(rewritten),
                 ),
             },
@@ -303,7 +281,8 @@ class ExpandRaidz(VdevChange, tag="expand-raidz"):
 
 
 def expansion_sizes(group: Vdev) -> tuple[int, int, int]:
-    """Bytes for files of a raidz now, those that ZFS will show with one more disk, and those of a new raidz that wide."""
+    """Bytes for files of a raidz now, those that ZFS will show with one more disk, and those
+    of a new raidz that wide."""
     layout, ashift, disks = group_layout(group), group.ashift or 12, group_width(group)
     smallest = min((child.size for child in group.children if child.size), default=0)
     whole = smallest + 10 * MIB  # the pool knows the size of the partition, and the advisor counts from whole disks
@@ -385,8 +364,8 @@ class AutoexpandVdev(VdevChange, tag="autoexpand-vdev"):
 def autoexpand_gain(group: Vdev) -> int:
     """Bytes, before parity, that a group would gain by using its disks completely; 0 where it does already.
 
-    ZFS reports it (``ex_dev_size``). Where it does not, each member is compared with the size that the group needs; less
-    than a metaslab more does not count.
+    ZFS reports it (``ex_dev_size``). Where it does not, each member is compared with the size that the group needs;
+    less than a metaslab more does not count.
     """
     if group.expandable:
         return group.expandable

@@ -11,7 +11,7 @@ from appliance.layout.geometry import slop_bytes
 from appliance.message import Message
 from appliance.operation import Plan, command_step, never
 from appliance.pools.vdevs.base import VdevChange, check_no_checkpoint, check_not_rebuilding, check_not_removing
-from appliance.pools.vdevs.expand import data_groups, has_parity
+from appliance.pools.vdevs.groups import data_groups, has_parity
 from appliance.zfs import vdev_tree
 
 
@@ -53,13 +53,15 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
         name = vdev_tree.group_label(group) if group.children else vdev_tree.vdev_label(group, facts)
         return Plan(
             summary=Message(
-                "ZFS moves the data on {name} ({used}) to the other groups, then frees its disks. Files stay available.",
+                "ZFS moves the data on {name} ({used}) to the other groups, then frees its disks. Files stay "
+                "available.",
                 name=name,
                 used=size_text(group.used),
             )
             if has_data
             else Message(
-                "{name} is removed from {pool}, and its disks become free. They hold no data that is not also elsewhere.",
+                "{name} is removed from {pool}, and its disks become free. They hold no data that is not "
+                "also elsewhere.",
                 name=name,
                 pool=self.pool,
             ),
@@ -74,7 +76,8 @@ class RemoveVdev(VdevChange, tag="remove-vdev"):
             identity=self.identity(facts),
             warnings=(
                 Message(
-                    "The pool becomes smaller by {space}. A table of the moved data stays in memory for as long as the pool exists, about {memory}.",
+                    "The pool becomes smaller by {space}. A table of the moved data stays in memory for as "
+                    "long as the pool exists, about {memory}.",
                     space=size_text(group.space),
                     memory=binary_text(max(group.used // 2000, 2**20)),
                 ),
@@ -102,8 +105,9 @@ def moves_data(place: vdev_tree.Place) -> bool:
 def check_data_group(pool: Pool, group: Vdev) -> Iterator[Reason]:
     """Whether ZFS can remove a group for data, special or dedup (zpool-remove(8)).
 
-    The pool must have no parity and one sector size. The other groups must have room for the data and, where the group
-    is one of those for data, for twice the space that ZFS reserves (``spa_vdev_remove_top_check`` in ``vdev_removal.c``).
+    The pool must have no parity and one sector size. The other groups must have room for the data and,
+    where the group is one of those for data, for twice the space that ZFS reserves
+    (``spa_vdev_remove_top_check`` in ``vdev_removal.c``).
     """
     groups = [vdev for vdev in pool.vdevs if vdev.role in {"normal", group.role}]
     others = [other for other in data_groups(pool) if other.guid != group.guid]

@@ -1,4 +1,5 @@
-"""Why a volume cannot be seen over iSCSI: each thing between it and another computer, in the order a connection meets it."""
+"""Why a volume cannot be seen over iSCSI: each thing between it and another computer, in the
+order a connection meets it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from appliance.shares.iscsi import chap, divergence, sessions
 from appliance.shares.iscsi.differences import TargetDifference, explain_difference
 from appliance.shares.iscsi.part import PORT, Iscsi, device_of
 from appliance.shares.iscsi.targets import volume_part
-from appliance.shares.troubleshoot.diagnose import Check
+from appliance.shares.troubleshoot.diagnosis import Check
 from appliance.zfs import status
 
 MOST_NAMED = 5
@@ -102,7 +103,8 @@ class LookAtTarget(Request, tag="look-at-target"):
 
 
 def explain_diagnosis(volume: Dataset, seen: TargetDiagnosis) -> tuple[Check, ...]:
-    """What was seen in words. ``mend`` names the button of a fix: unlock, edit, serve, drift; empty where there is none."""
+    """What was seen in words. ``mend`` names the button of a fix: unlock, edit, serve, drift;
+    empty where there is none."""
     part = volume_part(volume)
     if part is None or not seen.on:
         text = Message("The volume is not shared over iSCSI, so nobody can see it. Switch it on first.")
@@ -128,17 +130,23 @@ def volume_checks(seen: TargetDiagnosis) -> Iterator[Check]:
         yield Check("agreed", "failed", Message("It was not switched on here"), text, "edit")
     if not seen.secret:
         text = Message(
-            "CHAP is on, and its secret does not travel with the disks. Set a new secret here and on the other computer."
+            "CHAP is on, and its secret does not travel with the disks. Set a new secret here and on the "
+            "other computer."
         )
         yield Check("secret", "failed", Message("This box does not have the secret"), text, "edit")
 
 
 def kernel_checks(seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.by_hand:
-        text = join_messages([
-            *map(explain_difference, seen.by_hand),
-            Message("Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."),
-        ])  # fmt: skip
+        text = join_messages(
+            [
+                *map(explain_difference, seen.by_hand),
+                Message(
+                    "Larder does not write over it, so changes made here do not reach it. Look at the "
+                    "difference and decide."
+                ),
+            ]
+        )
         yield Check("by-hand", "attention", Message("The target was changed by hand"), text, "drift")
     if seen.served:
         yield Check("served", "healthy", Message("The kernel serves it"))
@@ -150,7 +158,8 @@ def kernel_checks(seen: TargetDiagnosis) -> Iterator[Check]:
 def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if seen.foreign:
         text = Message(
-            "The box may have another address since. Choose one that it has, or leave the field empty for all addresses."
+            "The box may have another address since. Choose one that it has, or leave the field empty for "
+            "all addresses."
         )
         yield Check(
             "address",
@@ -171,7 +180,8 @@ def address_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
 def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
     if part.initiators:
         text = Message(
-            "Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in /etc/iscsi/initiatorname.iscsi.",
+            "Let in: {named}. Windows shows its own name under iSCSI Initiator, Configuration; Linux in "
+            "/etc/iscsi/initiatorname.iscsi.",
             named=names_text(part.initiators, MOST_NAMED),
         )
         yield Check("initiator", "empty", Message("Is the other computer among those named?"), text, "edit")
@@ -182,7 +192,8 @@ def computer_checks(part: Iscsi, seen: TargetDiagnosis) -> Iterator[Check]:
             else ""
         )
         text = Message(
-            "The other computer signs in by CHAP as {user}, with the secret that was set here.{back} A wrong one looks there like “authentication failure”.",
+            "The other computer signs in by CHAP as {user}, with the secret that was set here.{back} A wrong "
+            "one looks there like “authentication failure”.",
             user=part.user,
             back=back,
         )

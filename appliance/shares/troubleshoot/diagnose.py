@@ -1,7 +1,8 @@
 """Diagnose why a user cannot see a share: each thing between them, in the order a connection meets it, with its fix.
 
-``diagnose_share`` asks the system, as root and only when somebody wants to know; ``explain_diagnosis`` turns the answers into sentences and
-is pure. Whether a person may pass a folder is asked of the kernel as that person (``setpriv``), so access lists count.
+``diagnose_share`` asks the system, as root and only when somebody wants to know; ``explain_diagnosis`` turns the
+answers into sentences and is pure. Whether a person may pass a folder is asked of the kernel as that person
+(``setpriv``), so access lists count.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import socket
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-import msgspec
-
 from appliance import command, names
 from appliance.errors import Failed, Reason, Refused
 from appliance.facts.datasets import Dataset
@@ -22,44 +21,14 @@ from appliance.message import Message
 from appliance.request import Request
 from appliance.shares import afp, discovery, nfs, nfs_access
 from appliance.shares.publish import SERVING
-from appliance.shares.settings import Nfs, Protocol, ShareSetting, setting_of
+from appliance.shares.settings import Protocol, ShareSetting, setting_of
+from appliance.shares.troubleshoot.access_checks import client_checks, person_checks
+from appliance.shares.troubleshoot.diagnosis import TITLES, Check, Diagnosis
 from appliance.system import accounts
 from appliance.zfs import status
 
-TITLES = {"smb": "Samba", "nfs": Message("The NFS server"), "afp": "netatalk"}
 PORTS = {"smb": 445, "nfs": 2049, "afp": 548}
 KINDS = {"smb": "_smb._tcp", "nfs": "_nfs._tcp", "afp": "_afpovertcp._tcp"}
-
-
-class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one share for one person; ``person`` is empty where nobody was named."""
-
-    dataset: str
-    protocol: Protocol
-    person: str = ""
-    unit: str = ""  # active, inactive, failed; as systemd says
-    port: bool = False
-    drifted: bool = False  # the daemon's file was changed by hand
-    served: bool | None = None  # None: the daemon could not be asked
-    announced: bool | None = None  # None: Avahi could not be asked
-    there: bool = False
-    mounted: bool = False
-    locked: str = ""  # the encryption root whose key is missing
-    stopped_at: str = ""  # the first folder on the way that the person may not pass; empty where all are open
-    may_write: bool = False
-    unknown: tuple[str, ...] = ()  # over NFS: computers that may mount it and whose names nobody knows now
-    client: nfs_access.Numbers | None = None  # over NFS: as whom the other computer acts, and what it may do
-    account: str = ""  # ready, locked, unknown to the protocol ("strange"), missing; empty where nobody was named
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One answer. ``mend`` names the button of its fix (serve, mount, unlock, let-in, password, edit, drift), empty: none."""
-
-    name: str
-    state: str  # healthy, failed, attention, empty (not asked)
-    title: str
-    meaning: str = ""
-    mend: str = ""
 
 
 def diagnose_share(name: str, protocol: Protocol, person: str) -> Diagnosis:
@@ -154,8 +123,8 @@ def account_of(person: str, protocol: Protocol) -> str:
 
 
 def explain_diagnosis(dataset: Dataset, seen: Diagnosis, *, asked_from: str = "") -> tuple[Check, ...]:
-    """What was seen in words, in the order in which a connection meets it. ``asked_from`` is the address of the browser:
-    mostly the very computer that cannot see the share."""
+    """What was seen in words, in the order in which a connection meets it.
+    ``asked_from`` is the address of the browser: mostly the very computer that cannot see the share."""
     setting = setting_of(dataset)
     if setting is None or getattr(setting, seen.protocol) is None:
         off = Message("It is not shared like that, so nobody can see it. Switch it on first.")
@@ -186,7 +155,13 @@ def service_checks(seen: Diagnosis) -> Iterator[Check]:
         text = Message(
             "Larder does not write over it, so changes made here do not reach it. Look at the difference and decide."
         )
-        yield Check("file", "attention", Message("The settings of {service} were changed by hand", service=continue_sentence(title)), text, "drift")  # fmt: skip
+        yield Check(
+            "file",
+            "attention",
+            Message("The settings of {service} were changed by hand", service=continue_sentence(title)),
+            text,
+            "drift",
+        )
     if seen.unit != "active":
         failed = Message("{title} has failed", title=title)
         said = failed if seen.unit == "failed" else Message("{title} does not run", title=title)
@@ -201,9 +176,12 @@ def service_checks(seen: Diagnosis) -> Iterator[Check]:
     if seen.unknown:
         names = ", ".join(seen.unknown)
         text = Message(
-            "That computer cannot mount it until its name is found. It may be switched off; its address in place of the name always works."
+            "That computer cannot mount it until its name is found. It may be switched off; its address in "
+            "place of the name always works."
         )
-        yield Check("served", "failed", Message("The name {names} is not found in the network", names=names), text, "edit")  # fmt: skip
+        yield Check(
+            "served", "failed", Message("The name {names} is not found in the network", names=names), text, "edit"
+        )
     elif seen.served is False:
         text = Message("It runs, and this folder is not among what it serves.")
         yield Check("served", "failed", Message("{title} does not serve the folder", title=title), text, "serve")
@@ -243,7 +221,9 @@ def address_checks(setting: ShareSetting, seen: Diagnosis, asked_from: str) -> I
         yield Check("address", "healthy", Message("Your computer ({address}) is let in", address=address))
     elif all_networks(hosts):
         edit = "edit" if seen.protocol == "nfs" else ""
-        yield Check("address", "failed", Message("Your computer ({address}) is not let in", address=address), outside, edit)  # fmt: skip
+        yield Check(
+            "address", "failed", Message("Your computer ({address}) is not let in", address=address), outside, edit
+        )
     else:
         text = Message(
             "{outside} Whether {address} has one of those names cannot be seen from here.",
@@ -263,107 +243,6 @@ def parse_networks(hosts: tuple[str, ...]) -> Iterator[ipaddress.IPv4Network | i
 
 def all_networks(hosts: tuple[str, ...]) -> bool:
     return len(list(parse_networks(hosts))) == len(hosts)
-
-
-def person_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
-    if not seen.person:
-        text = Message(
-            "Choose who cannot see it: then the user's password and the folder's permissions are looked at too."
-        )
-        yield Check("person", "empty", Message("No user chosen"), text)
-        return
-    who = seen.person
-    if seen.account == "missing":
-        yield Check("account", "failed", Message("There is no user {who}", who=who), Message("It may have been removed."), "edit")  # fmt: skip
-        return
-    if seen.account == "locked":
-        yield Check("account", "failed", Message("The user {who} is disabled", who=who), Message("Set a password: that enables the user again."), "password")  # fmt: skip
-    elif seen.account == "strange":
-        text = Message("This user has no password for it. Set one: it then works for SMB and AFP.")
-        # Samba takes a name that it does not know as a guest.
-        state = "attention" if for_guests(setting, seen) else "failed"
-        yield Check("account", state, Message("{service} does not know a password of {who}", service=TITLES[seen.protocol], who=who), text, "password")  # fmt: skip
-    else:
-        yield Check("account", "healthy", Message("The user {who} is enabled", who=who))
-    if seen.account == "ready" or for_guests(setting, seen):
-        yield from listed_checks(setting, seen)
-    if not seen.mounted:
-        return
-    if seen.stopped_at:
-        text = Message("The permissions of that folder do not let this user in.")
-        yield Check("permissions", "failed", Message("{who} may not enter {stopped_at}", who=who, stopped_at=seen.stopped_at), text, "let-in")  # fmt: skip
-    elif not seen.may_write:
-        yield Check("permissions", "attention", Message("{who} may read the folder, not change it", who=who), "", "let-in")  # fmt: skip
-    else:
-        yield Check("permissions", "healthy", Message("{who} may read and change the folder", who=who))
-
-
-def client_checks(part: Nfs, seen: Diagnosis) -> Iterator[Check]:
-    """What the other computer's user may do, as whom the server acts for them."""
-    client = seen.client
-    if seen.account == "missing" and not part.everybody_as:
-        yield Check("account", "failed", Message("There is no user {person}", person=seen.person), Message("It may have been removed."), "edit")  # fmt: skip
-        return
-    if client is None:
-        return
-    if client.for_everybody:
-        who = client.who or Message("nobody")
-        if client.who:
-            yield Check("account", "healthy", Message("Everybody who mounts it counts as {who}", who=who))
-        else:
-            text = Message("{everybody_as} is no longer here. Choose somebody else.", everybody_as=part.everybody_as)
-            yield Check("account", "failed", Message("Everybody who mounts it counts as nobody"), text, "edit")
-    elif client.who:
-        who = client.who
-        text = Message(
-            "{who} has the number {uid} here, with the group {gid}. The user on the other computer needs the same number, or nothing below applies.",
-            who=who,
-            uid=client.uid,
-            gid=client.gid,
-        )
-        yield Check("account", "attention", Message("Users count by number"), text, "edit")
-    else:
-        who = Message("A user with the number {uid}", uid=client.uid)
-        text = Message(
-            "The first user of most computers has this number. Let everybody count as one user of this box, or choose above who cannot see it."
-        )
-        yield Check("account", "attention", Message("Users count by number"), text, "edit")
-    yield client_check(part, client, who)
-
-
-def client_check(part: Nfs, client: nfs_access.Numbers, who: str) -> Check:
-    # A user of this box can be let in; a stranger cannot, so there the export itself has to change.
-    mend = "let-in" if client.who else "edit"
-    if client.stopped_at:
-        return Check("permissions", "failed", Message("{who} cannot open {stopped_at}", who=who, stopped_at=client.stopped_at), Message("Opening and listing it was tried with the numbers that the NFS server uses."), mend)  # fmt: skip
-    if client.unreadable:
-        return Check("permissions", "failed", Message("{who} cannot read all files", who=who), Message("The first is {unreadable}. Change access to the folder's files.", unreadable=client.unreadable), mend)  # fmt: skip
-    if part.write and not client.may_write:
-        return Check("permissions", "attention", Message("{who} can read the folder, not change it", who=who), "", mend)
-    if part.write:
-        return Check("permissions", "healthy", Message("{who} can read and change the folder", who=who))
-    return Check("permissions", "healthy", Message("{who} can read the folder", who=who))
-
-
-def for_guests(setting: ShareSetting, seen: Diagnosis) -> bool:
-    """Whether the share also takes connections without a password; Samba then has no list of users for it."""
-    return seen.protocol == "smb" and setting.smb is not None and setting.smb.guest != "no"
-
-
-def listed_checks(setting: ShareSetting, seen: Diagnosis) -> Iterator[Check]:
-    shared = setting.smb if seen.protocol == "smb" else setting.afp
-    if shared is None:
-        return
-    if for_guests(setting, seen):
-        yield Check("listed", "healthy", Message("Everybody in the network may use the share"))
-        return
-    let_in = {*shared.write, *shared.read}
-    if any(who.startswith("@") for who in let_in) and seen.person not in let_in:
-        yield Check("listed", "empty", Message("{person} is let in only as a member of a group", person=seen.person), Message("Groups: {names}", names=", ".join(sorted(who[1:] for who in let_in if who.startswith("@")))), "edit")  # fmt: skip
-    elif seen.person not in let_in:
-        yield Check("listed", "failed", Message("{person} is not among those who may use the share", person=seen.person), "", "edit")  # fmt: skip
-    else:
-        yield Check("listed", "healthy", Message("{person} is among those who may use the share", person=seen.person))
 
 
 class LookAtShare(Request, tag="look-at-share"):

@@ -8,8 +8,9 @@ import random
 import pytest
 
 from appliance.layout import choices
-from appliance.layout.advice import Candidate, Proposal, judge_layout
+from appliance.layout.advice import judge_layout
 from appliance.layout.geometry import LEAST_DISKS
+from appliance.layout.proposal import Candidate, Proposal
 
 # Forty pools, one after the other, take more than two minutes under emulation.
 

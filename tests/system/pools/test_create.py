@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from appliance.layout.advice import Candidate, judge_layout
+from appliance.layout.advice import judge_layout
 from appliance.layout.choices import LayoutChoice
+from appliance.layout.proposal import Candidate
 from deploy.image.machine import wait_for
 from tests.visitor import Answer, Visitor, disk_paths
 
@@ -25,7 +26,10 @@ def upload(visitor: Visitor, path: str, fields: dict[str, str], file: bytes) -> 
         for name, value in fields.items()
     ]
     parts.append(
-        f'--{edge}\r\nContent-Disposition: form-data; name="secret"; filename="x.key"\r\nContent-Type: application/octet-stream\r\n\r\n'.encode()
+        (
+            f'--{edge}\r\nContent-Disposition: form-data; name="secret"; filename="x.key"\r\nContent-Type: '
+            "application/octet-stream\r\n\r\n"
+        ).encode()
         + file
         + b"\r\n"
     )
@@ -81,9 +85,16 @@ def block_events(appliance) -> Iterator[Callable[[], list[str]]]:
     """What the kernel has told of disks and partitions since the test began: "add sdb1", "remove sdb1"."""
     kept = "/run/block-events"
     appliance.run(
-        "systemd-run", "--unit=block-events", f"--property=StandardOutput=file:{kept}",
-        "stdbuf", "-oL", "udevadm", "monitor", "--kernel", "--subsystem-match=block",
-    )  # fmt: skip
+        "systemd-run",
+        "--unit=block-events",
+        f"--property=StandardOutput=file:{kept}",
+        "stdbuf",
+        "-oL",
+        "udevadm",
+        "monitor",
+        "--kernel",
+        "--subsystem-match=block",
+    )
     wait_for("udevadm to listen", lambda: "KERNEL" in appliance.run("cat", kept), timeout=60)
 
     def read() -> list[str]:
@@ -111,8 +122,11 @@ def test_a_pool_with_a_mirrored_log_a_cache_and_a_spare(appliance, visitor, bloc
     assert not appliance.shell("ls /run/udev/rules.d 2>/dev/null || true").split()
     found = members(appliance, "tank")
     assert {role: ids(paths) for role, paths in found.items()} == {
-        "data": ids(data), "logs": ids(logs), "l2cache": ids(cache), "spares": ids(spare),
-    }  # fmt: skip
+        "data": ids(data),
+        "logs": ids(logs),
+        "l2cache": ids(cache),
+        "spares": ids(spare),
+    }
     assert "mirror" in appliance.run("zpool", "list", "-v", "tank")
     guid = appliance.run("zpool", "get", "-Hp", "-o", "value", "guid", "tank").strip()
     visitor.wait_until(f"/pools/{guid}/", "log", "cache", "spare", timeout=60)

@@ -69,7 +69,7 @@ def test_a_disk_in_use_is_refused_by_the_page_and_by_the_kernel(visitor, applian
     visitor.wait_until("/disks/", "busy", timeout=60)
     assert visitor.get(f"/disks/{key}/wipe/").status == 409
     # Were everything above mistaken, the disk could still not be opened.
-    code = f"from appliance.disks.erase import ExclusiveDisk\nwith ExclusiveDisk({disk!r}): pass"
+    code = f"from appliance.disks.exclusive_disk import ExclusiveDisk\nwith ExclusiveDisk({disk!r}): pass"
     assert "Something has begun to use this disk" in appliance.run(
         "sh", "-c", '/opt/larder/venv/bin/python -I -c "$1" 2>&1 || true', "sh", code
     )

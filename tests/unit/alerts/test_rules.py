@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from appliance.alerts import rules
-from appliance.alerts.kinds import KINDS, SEVERITIES
-from appliance.alerts.rules import AlertInput, DiskStatus, Fault, Space
+from appliance.alerts import fault, pool_rules, rules
+from appliance.alerts.alert_kind import SEVERITIES
+from appliance.alerts.fault import AlertInput, DiskStatus, Fault, Space
+from appliance.alerts.kinds import KINDS
 from appliance.disks.health import HealthReason, State
 from appliance.facts.box import Pool, Scan, Service, Vdev
 from appliance.zfs import vdev_tree
@@ -51,7 +52,7 @@ def test_errors_of_a_failing_disk_are_told_with_the_advice_to_replace_it():
 
     def detail(state: State) -> str:
         seen = AlertInput(now=NOW, pools=(pool,), disks=(DiskStatus(key, BAY, state),))
-        return next(fault.detail for fault in rules.device_faults(seen))
+        return next(fault.detail for fault in pool_rules.device_faults(seen))
 
     assert detail("healthy") == "Counted: 12 read."
     assert detail("failing") == "Counted: 12 read. By its own figures it is failing: replace it."
@@ -113,7 +114,8 @@ def test_what_a_pool_lacks_is_one_fault_as_grave_as_it_is(pool, kind):
 
 
 def test_disks_that_were_missing_when_the_pool_was_opened_are_faults():
-    """Recorded: two of four disks of a raidz2, a spare and a cache were not in the box. ZFS says CANT_OPEN of them, not UNAVAIL."""
+    """Recorded: two of four disks of a raidz2, a spare and a cache were not in the box.
+    ZFS says CANT_OPEN of them, not UNAVAIL."""
     faults, complete = rules.find_faults(AlertInput(now=NOW, pools=(recorded_pool("zpool-status-missing-2.3.9.json"),)))
     assert complete
     assert sorted(fault.kind for fault in faults) == ["pool.helper", "pool.helper", "pool.no-redundancy"]
@@ -131,7 +133,9 @@ def test_degraded_pool_is_a_fault_even_if_no_disk_tells_why(state):
 def test_a_spare_that_failed_leaves_the_pool_whole():
     pool = recorded_pool()
     spare = Vdev("x", "disk", 5, "UNAVAIL", role="spare")
-    assert found(pools=(replace(pool, vdevs=(*pool.vdevs, spare)),)) == {"pool.helper": "tank: the spare disk x does not work."}  # fmt: skip
+    assert found(pools=(replace(pool, vdevs=(*pool.vdevs, spare)),)) == {
+        "pool.helper": "tank: the spare disk x does not work."
+    }
 
 
 def test_a_check_that_repaired_something_is_told_for_a_while():
@@ -171,8 +175,16 @@ def test_a_disk_that_told_and_does_not_any_more_is_a_fault_of_its_own():
 
 @pytest.mark.parametrize(
     ("version", "faulty"),
-    [("2.3.2-2+deb13u1", True), ("2.3.9-0+deb13u1", False), ("2.2.1", True), ("2.2.8", False), ("2.4.0-rc1", False), ("", False), ("x", False)],
-)  # fmt: skip
+    [
+        ("2.3.2-2+deb13u1", True),
+        ("2.3.9-0+deb13u1", False),
+        ("2.2.1", True),
+        ("2.2.8", False),
+        ("2.4.0-rc1", False),
+        ("", False),
+        ("x", False),
+    ],
+)
 def test_a_module_that_is_known_to_spoil_files_is_told(version, faulty):
     assert list(found(module=version)) == (["zfs.faulty"] if faulty else [])
 
@@ -217,10 +229,23 @@ def test_a_pool_at_the_edge_does_not_flap():
 def test_silence_is_a_fault():
     stopped = (Service("smartmontools.service", "failed", "enabled"), Service("zfs-zed.service", "inactive", "enabled"))
     late = (("temperatures", NOW - timedelta(hours=1), ""), ("pools", NOW, "It hangs."))
-    kinds = found(services=stopped, checked=late, unhooked=("ZED",), mail_fails="550 no", overdue=(Fault("scrub.overdue", "1", "x"),), missing=(("1", "tank"),))  # fmt: skip
+    kinds = found(
+        services=stopped,
+        checked=late,
+        unhooked=("ZED",),
+        mail_fails="550 no",
+        overdue=(Fault("scrub.overdue", "1", "x"),),
+        missing=(("1", "tank"),),
+    )
     assert set(kinds) == {
-        "service.smartd", "service.zed", "source.stopped", "hook.missing", "mail.failing", "scrub.overdue", "pool.missing",
-    }  # fmt: skip
+        "service.smartd",
+        "service.zed",
+        "source.stopped",
+        "hook.missing",
+        "mail.failing",
+        "scrub.overdue",
+        "pool.missing",
+    }
 
 
 def test_a_box_without_such_a_service_does_not_miss_it():
@@ -249,7 +274,7 @@ def test_pages_that_cannot_be_reached_are_told():
 
 
 def test_one_rule_that_breaks_silences_no_other():
-    def broken(_seen: AlertInput) -> list[rules.Fault]:
+    def broken(_seen: AlertInput) -> list[fault.Fault]:
         raise KeyError("x")
 
     faults, complete = rules.find_faults(AlertInput(now=NOW, unhooked=("smartd",)), [broken, *rules.RULES])
@@ -259,9 +284,9 @@ def test_one_rule_that_breaks_silences_no_other():
 
 def test_a_forecast_follows_a_line_and_says_nothing_of_what_does_not_grow():
     days = [(NOW + timedelta(days=day), 500 + 10 * day) for day in range(11)]
-    assert rules.days_until(days, 1000, 90) == 30
-    assert rules.days_until([(at, 500) for at, _used in days], 1000, 90) is None
-    assert rules.days_until(days[:5], 1000, 90) is None
+    assert fault.days_until(days, 1000, 90) == 30
+    assert fault.days_until([(at, 500) for at, _used in days], 1000, 90) is None
+    assert fault.days_until(days[:5], 1000, 90) is None
 
 
 def test_every_kind_says_what_it_means_and_what_to_do():

@@ -11,7 +11,7 @@ from appliance.burn_in import burn_in_disk
 from appliance.burn_in.burn_in_disk import BurnInDisk
 from appliance.burn_in.regions import decode_results, split_disk
 from appliance.command import Result
-from appliance.disks.erase import ExclusiveDisk
+from appliance.disks.exclusive_disk import ExclusiveDisk
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Use
 from appliance.layout.geometry import MIB
@@ -32,7 +32,15 @@ def small(**changes):
     return disk(1, size=SIZE, **changes)
 
 
-@pytest.mark.parametrize("use", [OLD, BUSY, Use("unknown", "holds data of a kind that Larder does not recognise"), Use("unreadable", "cannot be read")])  # fmt: skip
+@pytest.mark.parametrize(
+    "use",
+    [
+        OLD,
+        BUSY,
+        Use("unknown", "holds data of a kind that Larder does not recognise"),
+        Use("unreadable", "cannot be read"),
+    ],
+)
 def test_disk_that_holds_anything_is_refused(use):
     assert codes(operation().check(box(small(uses=(use,))))) == ["burn-in-disk-in-use"]
 
@@ -78,7 +86,8 @@ def test_same_plan_after_a_journey_through_json():
 
 
 class Fio:
-    """Answers as fio with what was recorded, with the amount that was asked for; ``says`` are other answers, in turn."""
+    """Answers as fio with what was recorded, with the amount that was asked for;
+    ``says`` are other answers, in turn."""
 
     def __init__(self, *says: Result | Exception) -> None:
         self.says = list(says)
@@ -149,7 +158,11 @@ def test_limit_is_noted_with_what_was_measured_under_it(fio):
 
 
 def test_bad_region_is_noted_and_the_next_one_is_tested_all_the_same(fio):
-    fio.says = [Result(("fio",), 1, "", "fio: io_u error on file x: Input/output error: write offset=20971520, buflen=1048576", 1.0)]  # fmt: skip
+    fio.says = [
+        Result(
+            ("fio",), 1, "", "fio: io_u error on file x: Input/output error: write offset=20971520, buflen=1048576", 1.0
+        )
+    ]
     first, second = decode_results(run(count=2).notes)
     assert (first.problem, first.at, first.read) == ("write", 20971520, 0)
     assert second.problem == ""
@@ -164,7 +177,9 @@ def test_nothing_is_written_where_the_disk_is_no_longer_empty(fio, monkeypatch):
 
 
 def test_pulled_disk_ends_the_job_and_is_not_called_a_bad_region(fio, monkeypatch):
-    gone = Result(("fio",), 1, "", "fio: io_u error on file x: Input/output error: write offset=20971520, buflen=1048576", 1.0)  # fmt: skip
+    gone = Result(
+        ("fio",), 1, "", "fio: io_u error on file x: Input/output error: write offset=20971520, buflen=1048576", 1.0
+    )
 
     def pulled(argv, **more) -> Result:
         monkeypatch.setattr(Held, "size_now", 0)

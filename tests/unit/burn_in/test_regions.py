@@ -15,7 +15,7 @@ from appliance.burn_in.regions import (
     span_text,
     split_disk,
 )
-from appliance.disks.erase import ENDS
+from appliance.disks.exclusive_disk import ENDS
 from appliance.disks.inventory import SMALLEST
 from appliance.layout.geometry import MIB
 

@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from appliance.agent.registry import decode_operation
-from appliance.disks import clear_labels
+from appliance.disks import clear_labels, exclusive_disk
 from appliance.disks import erase as disk_erase
-from appliance.disks.erase import EraseDisk, ExclusiveDisk
+from appliance.disks.erase import EraseDisk
+from appliance.disks.exclusive_disk import ExclusiveDisk
 from appliance.errors import Bug, Cancelled, Failed, Refused
 from appliance.facts.box import Pool, Scan, Use, Vdev
 from appliance.layout.geometry import MIB
@@ -47,9 +48,16 @@ def tank(
 ) -> Pool:
     """Made up: a mirror of disks 1 and 2, the first of them in that state; ``beside``: errors that the second made."""
     pair = tuple(
-        Vdev(path_of(at).rsplit("/", 1)[-1], "disk", at, state if at == 1 else "ONLINE", path=f"{path_of(at)}-part1", checksum_errors=beside if at == 2 else 0)
+        Vdev(
+            path_of(at).rsplit("/", 1)[-1],
+            "disk",
+            at,
+            state if at == 1 else "ONLINE",
+            path=f"{path_of(at)}-part1",
+            checksum_errors=beside if at == 2 else 0,
+        )
         for at in (1, 2)
-    )  # fmt: skip
+    )
     return Pool("tank", 77, pool, (Vdev("mirror-0", "mirror", 9, pool, children=pair),), errors=errors, scan=scan)
 
 
@@ -218,9 +226,10 @@ def test_a_sector_that_cannot_be_written_is_found_and_the_rest_is_written(target
 
 
 def test_ends_that_could_not_be_cleared_are_told(target, monkeypatch):
-    monkeypatch.setattr(disk_erase, "device_size", size_of)
+    monkeypatch.setattr(exclusive_disk, "device_size", size_of)
     monkeypatch.setattr(disk_erase, "reread_disks", lambda _disks: None)
-    monkeypatch.setattr(disk_erase, "ExclusiveDisk", lambda _path: ExclusiveDisk(str(target)))
+    for module in (clear_labels, disk_erase):
+        monkeypatch.setattr(module, "ExclusiveDisk", lambda _path: ExclusiveDisk(str(target)))
     for clear in (clear_labels.zero_ends, lambda path: erase().clear_ends(Working())):
         clear(path_of(1))
         with monkeypatch.context() as patch:
@@ -269,7 +278,7 @@ class Stopping(Working):
 @pytest.fixture
 def own_disk(target, monkeypatch):
     """The operation's disk is the file."""
-    monkeypatch.setattr(disk_erase, "device_size", size_of)
+    monkeypatch.setattr(exclusive_disk, "device_size", size_of)
     monkeypatch.setattr(disk_erase, "ExclusiveDisk", lambda _path: ExclusiveDisk(str(target), size_of))
     return target
 
@@ -308,7 +317,7 @@ def test_sectors_that_never_took_a_write_fail_the_job(own_disk, commands, monkey
     ],
 )
 def test_the_time_left_is_said_once_it_can_be(done, seconds, words):
-    assert words in disk_erase.progress_text(done, 2 * 10**12, seconds)
+    assert words in exclusive_disk.progress_text(done, 2 * 10**12, seconds)
 
 
 # --- the drive's own counts -----------------------------------------------------------------------------------

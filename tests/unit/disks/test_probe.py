@@ -12,8 +12,7 @@ from appliance import command
 from appliance.agent import run_operation
 from appliance.benchmarks import checks
 from appliance.benchmarks.case import Case
-from appliance.disks import clear_labels, probe, query, udev
-from appliance.disks import erase as disk_erase
+from appliance.disks import clear_labels, exclusive_disk, probe, query, udev
 from appliance.errors import Failed, Refused
 from appliance.facts.box import Disk, Facts, Use
 from appliance.layout.geometry import MIB
@@ -87,7 +86,9 @@ def test_partition_of_a_pool_is_cleared_or_has_the_label_of_that_pool_alone(imag
     # Derived: what blkid prints of a partition of a pool, whose UUID is the guid.
     for uuid, mine in (("7", True), ("8", False)):
         said = f"DEVNAME=/dev/sdb1\nLABEL=tank\nUUID={uuid}\nTYPE=zfs_member\nUSAGE=filesystem\n"
-        monkeypatch.setattr(query, "query_disk", lambda _path, argv, said=said, **_more: command.Result(tuple(argv), 0, said, "", 0.0))  # fmt: skip
+        monkeypatch.setattr(
+            query, "query_disk", lambda _path, argv, said=said, **_more: command.Result(tuple(argv), 0, said, "", 0.0)
+        )
         assert (member(image) is None) is mine
 
 
@@ -105,7 +106,7 @@ def test_disks_that_hold_something_already_are_not_read_again(monkeypatch):
 
 
 def test_erased_disk_is_free_again(image, monkeypatch):
-    monkeypatch.setattr(disk_erase, "device_size", lambda _handle: SIZE)
+    monkeypatch.setattr(exclusive_disk, "device_size", lambda _handle: SIZE)
     for at in (0, 4096, SIZE - 512):
         put(image, at, b"\xff" * 512)
     clear_labels.zero_ends(str(image))

@@ -16,7 +16,7 @@ from appliance.disks.selftest_schedule import (
     hours_since,
     overdue_text,
 )
-from appliance.disks.smart import SelfTest
+from appliance.disks.smart_values import SelfTest
 
 NIGHT = datetime(2026, 3, 10, 2, tzinfo=UTC)
 PLAN = SelfTestSchedule()
@@ -83,7 +83,11 @@ def test_never_means_never():
 
 
 def test_the_age_of_a_test_is_told_in_hours_of_use_also_beyond_16_bits():
-    tests = [SelfTest("short", True, hours=70000 % 65536), SelfTest("long", None, hours=60000), SelfTest("long", True, hours=60000)]  # fmt: skip
+    tests = [
+        SelfTest("short", True, hours=70000 % 65536),
+        SelfTest("long", None, hours=60000),
+        SelfTest("long", True, hours=60000),
+    ]
     assert hours_since(tests, 70010) == 10010
     assert hours_since(tests, 70010, "short") == 10
     assert hours_since([], 70010) is None
@@ -105,8 +109,17 @@ def test_a_disk_that_should_have_tested_itself_is_told_and_a_new_one_is_not():
 
 @pytest.mark.parametrize(
     ("logged", "hours", "at"),
-    [(4, 65592, 65540), (65530, 65592, 65530), (4, 4, 4), (101, 100, 100), (None, 5, None), (7, None, 7), (70000, 70010, 70000), (10, 131100, 131082)],
-)  # fmt: skip
+    [
+        (4, 65592, 65540),
+        (65530, 65592, 65530),
+        (4, 4, 4),
+        (101, 100, 100),
+        (None, 5, None),
+        (7, None, 7),
+        (70000, 70010, 70000),
+        (10, 131100, 131082),
+    ],
+)
 def test_hours_of_a_self_test_are_unwrapped(logged, hours, at):
     assert hours_at(logged, hours) == at
     if logged is not None and hours is not None:

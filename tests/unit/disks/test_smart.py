@@ -12,34 +12,70 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.disks import health, smart
+from appliance.disks import health, smart, smart_values
 from tests.unit.made import recorded
 
 # Recordings of real drives that are not part of the project; what they show is tested where they are at hand.
 ROOT = Path(__file__).parents[3]
-SAMPLES = next((found for up in (ROOT.parent, ROOT.parent.parent) if (found := up / "shared/smartctl-samples").exists()), None)  # fmt: skip
+SAMPLES = next(
+    (found for up in (ROOT.parent, ROOT.parent.parent) if (found := up / "shared/smartctl-samples").exists()), None
+)
 PUBLISHED = recorded("smartctl-published.json")["answers"]
 
 
 def ata(*counts: tuple[int, int], model: str = "WDC WD20EARS-00MVWB0", **changes: Any) -> dict[str, Any]:
-    """The recorded answer of the appliance's ATA disk (smartctl 7.4), changed: (attribute, raw value), top-level keys."""
+    """The recorded answer of the appliance's ATA disk (smartctl 7.4), changed: (attribute,
+    raw value), top-level keys."""
     answer = copy.deepcopy(recorded("smartctl-qemu-ata-7.4.json"))
     table = answer["ata_smart_attributes"]["table"]
     for number, raw in counts:
         table[:] = [row for row in table if row["id"] != number]
-        table.append({"id": number, "name": f"Attribute_{number}", "value": 100, "worst": 100, "thresh": 0, "when_failed": "", "raw": {"value": raw, "string": str(raw)}})  # fmt: skip
+        table.append(
+            {
+                "id": number,
+                "name": f"Attribute_{number}",
+                "value": 100,
+                "worst": 100,
+                "thresh": 0,
+                "when_failed": "",
+                "raw": {"value": raw, "string": str(raw)},
+            }
+        )
     answer |= {"model_name": model, "model_family": "", **changes}
     return answer
 
 
 def nvme(**log: Any) -> dict[str, Any]:
-    usual = {"critical_warning": 0, "temperature": 35, "available_spare": 99, "available_spare_threshold": 10, "percentage_used": 3, "media_errors": 0}  # fmt: skip
-    return {"smartctl": {"exit_status": 0}, "smart_status": {"passed": not log.get("critical_warning")}, "temperature": {"current": 35}, "nvme_smart_health_information_log": {**usual, **log}}  # fmt: skip
+    usual = {
+        "critical_warning": 0,
+        "temperature": 35,
+        "available_spare": 99,
+        "available_spare_threshold": 10,
+        "percentage_used": 3,
+        "media_errors": 0,
+    }
+    return {
+        "smartctl": {"exit_status": 0},
+        "smart_status": {"passed": not log.get("critical_warning")},
+        "temperature": {"current": 35},
+        "nvme_smart_health_information_log": {**usual, **log},
+    }
 
 
 def log_of(*results: tuple[int, int, bool | None]) -> dict[str, Any]:
     """A log of self-tests, the newest first: (kind, status, passed)."""
-    table = [{"type": {"value": kind}, "status": {"value": status, "string": "Completed: read failure" if status else "Completed", **({} if passed is None else {"passed": passed})}, "lifetime_hours": 100} for kind, status, passed in results]  # fmt: skip
+    table = [
+        {
+            "type": {"value": kind},
+            "status": {
+                "value": status,
+                "string": "Completed: read failure" if status else "Completed",
+                **({} if passed is None else {"passed": passed}),
+            },
+            "lifetime_hours": 100,
+        }
+        for kind, status, passed in results
+    ]
     return {"standard": {"table": table}}
 
 
@@ -65,11 +101,15 @@ def test_the_appliances_own_disk_is_healthy():
         (nvme(media_errors=7), "watch", "7 memory errors were counted."),
         (nvme(available_spare=5), "failing", "Only 5 % of its spare memory is left."),
         (nvme(percentage_used=104), "watch", "104 %"),
-        ({"smart_status": {"passed": True}, "scsi_grown_defect_list": 56}, "watch", "56 sectors went bad since it was made."),
+        (
+            {"smart_status": {"passed": True}, "scsi_grown_defect_list": 56},
+            "watch",
+            "56 sectors went bad since it was made.",
+        ),
         (ata(temperature={"current": 61}), "watch", "It is at 61 °C; its limit is 55 °C."),
         (ata(temperature={"current": 61, "op_limit_max": 60}), "watch", "its limit is 60 °C."),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_in_words(answer, state, words):
     found = verdict(answer)
     assert found.state == state, found
@@ -146,7 +186,10 @@ ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in S
     [
         (ASLEEP, "asleep"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in LOW POWER mode, exit(2)"}]}}, "asleep"),
-        ({"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY BY TIMER mode, exit(2)"}]}}, "asleep"),
+        (
+            {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in STANDBY BY TIMER mode, exit(2)"}]}},
+            "asleep",
+        ),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "Sleep.Inc USB: open failed"}]}}, "unknown"),
         (None, "unknown"),
         ([], "unknown"),
@@ -159,7 +202,7 @@ ASLEEP = {"smartctl": {"exit_status": 2, "messages": [{"string": "Device is in S
         ({"smart_support": {"available": True, "enabled": False}, "smart_status": {"passed": False}}, "unknown"),
         ({"ata_smart_attributes": {"table": [None, {"id": "5"}, {"id": 5, "raw": {"value": "8"}}]}}, "unknown"),
     ],
-)  # fmt: skip
+)
 def test_who_does_not_answer_is_unknown_and_neither_failing_nor_healthy(answer, state):
     assert verdict(answer).state == state
 
@@ -174,10 +217,21 @@ JSON = st.recursive(
     max_leaves=8,
 )
 SECTIONS = [
-    "smartctl", "smart_status", "ata_smart_attributes", "temperature", "ata_smart_self_test_log", "ata_smart_data",
-    "nvme_smart_health_information_log", "nvme_self_test_log", "scsi_error_counter_log", "power_on_time",
-    "nvme_optional_admin_commands", "scsi_self_test_0", "device", "scsi_self_test_1",
-]  # fmt: skip
+    "smartctl",
+    "smart_status",
+    "ata_smart_attributes",
+    "temperature",
+    "ata_smart_self_test_log",
+    "ata_smart_data",
+    "nvme_smart_health_information_log",
+    "nvme_self_test_log",
+    "scsi_error_counter_log",
+    "power_on_time",
+    "nvme_optional_admin_commands",
+    "scsi_self_test_0",
+    "device",
+    "scsi_self_test_1",
+]
 
 
 @given(st.dictionaries(st.sampled_from(SECTIONS), JSON))
@@ -231,7 +285,14 @@ def test_figures_of_a_disk_that_talks_nonsense_are_few_and_plain():
 
 def scsi(*results: tuple[int, int]) -> dict[str, Any]:
     """The published answer of a SAS disk with self-tests added, the newest first: (kind, result)."""
-    tests = {f"scsi_self_test_{at}": {"code": {"value": kind}, "result": {"value": result, "string": "Failed in segment -->" if result else "Completed"}, "power_on_time": {"hours": 22300 - at}} for at, (kind, result) in enumerate(results)}  # fmt: skip
+    tests = {
+        f"scsi_self_test_{at}": {
+            "code": {"value": kind},
+            "result": {"value": result, "string": "Failed in segment -->" if result else "Completed"},
+            "power_on_time": {"hours": 22300 - at},
+        }
+        for at, (kind, result) in enumerate(results)
+    }
     return recorded("smartctl-published.json")["answers"]["sas-hitachi-7.3"] | tests
 
 
@@ -301,13 +362,22 @@ def test_rest_of_a_running_test_of_a_sas_disk_is_in_the_text(left):
     assert found.test_left == int(left)
 
 
-@pytest.mark.parametrize("line", ["Self-test execution status:\t\t% of test remaining", "Self-test execution status:\t\t720% of test remaining"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    ["Self-test execution status:\t\t% of test remaining", "Self-test execution status:\t\t720% of test remaining"],
+)
 def test_nonsense_in_the_text_is_no_running_test(line):
     assert not smart.read_smart(output(line)).testing
 
 
 def test_a_running_test_of_a_sas_disk_is_known_although_its_rest_is_not():
-    running = {"scsi_self_test_0": {"code": {"value": 2}, "result": {"value": 15, "string": "Self test in progress ..."}, "self_test_in_progress": True}}  # fmt: skip
+    running = {
+        "scsi_self_test_0": {
+            "code": {"value": 2},
+            "result": {"value": 15, "string": "Self test in progress ..."},
+            "self_test_in_progress": True,
+        }
+    }
     found = smart.read_smart(PUBLISHED["sas-hitachi-7.3"] | running)
     assert found.testing
     assert found.test_left is None
@@ -347,8 +417,18 @@ def test_each_failure_of_a_self_test_is_said_in_plain_words(text, words):
 
 @pytest.mark.parametrize(
     ("status", "passed"),
-    [(0x00, True), (0x10, None), (0x20, None), (0x30, False), (0x39, False), (0x40, False), (0x79, False), (0x80, False), (0x90, None)],
-)  # fmt: skip
+    [
+        (0x00, True),
+        (0x10, None),
+        (0x20, None),
+        (0x30, False),
+        (0x39, False),
+        (0x40, False),
+        (0x79, False),
+        (0x80, False),
+        (0x90, None),
+    ],
+)
 def test_a_self_test_of_an_ata_disk_is_judged_by_its_status(status, passed):
     """ataPrintSmartSelfTestEntry of smartctl 7.4 prints no "passed" for 1, 2 and 3."""
     told = passed if status >> 4 not in {1, 2, 3} else None
@@ -382,7 +462,15 @@ def test_recordings_of_real_drives(name, state):
     [
         (recorded("smartctl-qemu-ata-7.4.json"), True),
         ({"nvme_optional_admin_commands": {"self_test": True}}, True),  # since 7.5
-        (nvme() | {"nvme_self_test_log": {"current_self_test_operation": {"value": 0, "string": "No self-test in progress"}}}, True),  # 7.4
+        (
+            nvme()
+            | {
+                "nvme_self_test_log": {
+                    "current_self_test_operation": {"value": 0, "string": "No self-test in progress"}
+                }
+            },
+            True,
+        ),  # 7.4
         (nvme(), False),
         ({"nvme_optional_admin_commands": {"self_test": False}}, False),
         ({"scsi_self_test_0": {"code": {"value": 1}}}, True),
@@ -392,13 +480,22 @@ def test_recordings_of_real_drives(name, state):
         ({"ata_smart_data": {"capabilities": {"self_tests_supported": "yes"}}}, False),
         (None, False),
     ],
-)  # fmt: skip
+)
 def test_only_a_disk_that_says_so_can_test_itself(answer, able):
     assert smart.read_smart(answer).able is able
 
 
 # --- what is not told any more ------------------------------------------------------------------------------
-TABLES = ("ata_smart_attributes", "ata_smart_self_test_log", "ata_smart_data", "ata_smart_error_log", "nvme_smart_health_information_log", "nvme_self_test_log", "scsi_grown_defect_list", "scsi_error_counter_log")  # fmt: skip
+TABLES = (
+    "ata_smart_attributes",
+    "ata_smart_self_test_log",
+    "ata_smart_data",
+    "ata_smart_error_log",
+    "nvme_smart_health_information_log",
+    "nvme_self_test_log",
+    "scsi_grown_defect_list",
+    "scsi_error_counter_log",
+)
 
 
 def ill(name: str) -> dict[str, Any]:
@@ -410,7 +507,10 @@ def ill(name: str) -> dict[str, Any]:
         answer["scsi_grown_defect_list"] = 56
     else:
         table = [row for row in answer["ata_smart_attributes"]["table"] if row["id"] not in {5, 197}]
-        table += [{"id": number, "name": f"Attribute_{number}", "when_failed": "", "raw": {"value": raw, "string": str(raw)}} for number, raw in ((5, 1975), (197, 80))]  # fmt: skip
+        table += [
+            {"id": number, "name": f"Attribute_{number}", "when_failed": "", "raw": {"value": raw, "string": str(raw)}}
+            for number, raw in ((5, 1975), (197, 80))
+        ]
         answer["ata_smart_attributes"]["table"] = table
         answer["ata_smart_self_test_log"] = log_of((2, 0x79, False))
     return answer
@@ -432,7 +532,16 @@ def after(answer: object, *later: object, accepted: dict[str, int] | None = None
     return found
 
 
-DRIVES = ["seagate-7.3", "hp-7.3", "raid-card-ssd-7.4", "nvme-samsung-7.1", "optane-7.3", "sas-hitachi-7.3", "scsi-fujitsu-7.4", "raid-card-toshiba-7.1"]  # fmt: skip
+DRIVES = [
+    "seagate-7.3",
+    "hp-7.3",
+    "raid-card-ssd-7.4",
+    "nvme-samsung-7.1",
+    "optane-7.3",
+    "sas-hitachi-7.3",
+    "scsi-fujitsu-7.4",
+    "raid-card-toshiba-7.1",
+]
 
 
 @pytest.mark.parametrize("status", [0, 4])
@@ -483,8 +592,16 @@ def fails_by_itself() -> dict[str, Any]:
         (fails_by_itself(), ata(smartctl={"exit_status": 4}), "failing"),  # PASSED for want of anything else
         (fails_by_itself(), ata(), "healthy"),
         (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), ata(ata_smart_self_test_log=log_of()), "failing"),
-        (ata(ata_smart_self_test_log=log_of((2, 0x79, False))), ata(ata_smart_self_test_log=log_of((1, 0, True))), "failing"),
-        (ata(ata_smart_self_test_log=log_of((1, 0x79, False))), ata(ata_smart_self_test_log=log_of((2, 0, True))), "healthy"),
+        (
+            ata(ata_smart_self_test_log=log_of((2, 0x79, False))),
+            ata(ata_smart_self_test_log=log_of((1, 0, True))),
+            "failing",
+        ),
+        (
+            ata(ata_smart_self_test_log=log_of((1, 0x79, False))),
+            ata(ata_smart_self_test_log=log_of((2, 0, True))),
+            "healthy",
+        ),
         (ata(temperature={"current": 61}), ata(temperature={}), "watch"),
         (nvme(critical_warning=4), nvme(critical_warning=None), "failing"),
         (nvme(critical_warning=4), nvme(), "healthy"),
@@ -492,7 +609,7 @@ def fails_by_itself() -> dict[str, Any]:
         (nvme(percentage_used=254), nvme(percentage_used=255), "watch"),  # where its counter ends
         (nvme(media_errors=7), nvme(media_errors=2**64 - 1), "watch"),
     ],
-)  # fmt: skip
+)
 def test_a_verdict_gets_better_only_by_evidence(bad, later, state):
     assert verdict(bad).state in {"failing", "watch"}
     found = after(bad, later, later)
@@ -554,11 +671,36 @@ def test_a_drive_near_where_it_switches_itself_off_is_too_warm(heat, state):
 
 # --- odd answers --------------------------------------------------------------------------------------------
 ANY_VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from([2**63, 2**64 - 1, -1, 10**60]) | st.floats() | st.text(max_size=5) | st.just("\ud800\x00"),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**63, 2**64 - 1, -1, 10**60])
+    | st.floats()
+    | st.text(max_size=5)
+    | st.just("\ud800\x00"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
-RECORDED = [recorded("smartctl-qemu-ata-7.4.json"), ill("seagate-7.3"), *PUBLISHED.values(), nvme(temperature_sensors=[30, 31]) | {"nvme_self_test_log": {"current_self_test_operation": {"value": 1}, "current_self_test_completion_percent": 5, "table": [{"self_test_code": {"value": 1}, "self_test_result": {"value": 0, "string": "Completed"}, "power_on_hours": 5}]}}, scsi((2, 5), (1, 0))]  # fmt: skip
+)
+RECORDED = [
+    recorded("smartctl-qemu-ata-7.4.json"),
+    ill("seagate-7.3"),
+    *PUBLISHED.values(),
+    nvme(temperature_sensors=[30, 31])
+    | {
+        "nvme_self_test_log": {
+            "current_self_test_operation": {"value": 1},
+            "current_self_test_completion_percent": 5,
+            "table": [
+                {
+                    "self_test_code": {"value": 1},
+                    "self_test_result": {"value": 0, "string": "Completed"},
+                    "power_on_hours": 5,
+                }
+            ],
+        }
+    },
+    scsi((2, 5), (1, 0)),
+]
 
 
 def places_in(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -604,7 +746,9 @@ def test_any_value_at_any_place_of_an_answer_is_read_and_judged(place, value):
     assert_judged_whole(with_value(answer, at, value))
 
 
-@pytest.mark.parametrize("value", [None, [], {}, [1], {"a": 1}, True, -1, 2**63, 2**64 - 1, 1.5, "text", "\ud800"], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "value", [None, [], {}, [1], {"a": 1}, True, -1, 2**63, 2**64 - 1, 1.5, "text", "\ud800"], ids=repr
+)
 def test_each_place_of_every_recorded_answer_bears_an_odd_value(value):
     for answer, place in ODD_PLACES:
         assert_judged_whole(with_value(answer, place, value))
@@ -616,9 +760,10 @@ def test_each_place_of_every_recorded_answer_bears_an_odd_value(value):
         nvme(media_errors=2**64 - 1),
         nvme(media_errors=2**63),
         PUBLISHED["sas-hitachi-7.3"] | {"scsi_grown_defect_list": 2**63},
-        PUBLISHED["sas-hitachi-7.3"] | {"scsi_error_counter_log": {part: {"total_uncorrected_errors": 2**64 - 1} for part in ("read", "write")}},
+        PUBLISHED["sas-hitachi-7.3"]
+        | {"scsi_error_counter_log": {part: {"total_uncorrected_errors": 2**64 - 1} for part in ("read", "write")}},
     ],
-)  # fmt: skip
+)
 def test_a_count_that_cannot_be_one_is_none(answer):
     assert not any(
         smart.read_smart(answer).counts.get(name) for name in ("media_errors", "grown_defects", "uncorrected")
@@ -631,5 +776,5 @@ def test_a_fault_of_the_reader_itself_leaves_a_reading(monkeypatch):
         raise KeyError("x")
 
     monkeypatch.setattr(smart, "self_tests", fail)
-    assert smart.read_smart(ata()) == smart.Reading(message=smart.NOT_UNDERSTOOD)
+    assert smart.read_smart(ata()) == smart_values.Reading(message=smart.NOT_UNDERSTOOD)
     assert verdict(ata()).text == smart.NOT_UNDERSTOOD

@@ -12,9 +12,10 @@ import pytest
 from appliance.backups.remote import settings
 from appliance.errors import Failed
 from appliance.facts.file_import import FileImport
-from appliance.imports import rsync, run_import
+from appliance.imports import import_steps, rsync, run_import
+from appliance.imports.import_steps import ImportRun
 from appliance.imports.rsync import RsyncListing, RsyncTransfer
-from appliance.imports.run_import import ImportRun, RunImport
+from appliance.imports.run_import import RunImport
 from appliance.imports.set_up import AddImport
 from appliance.imports.settings import check_owners, check_path
 from appliance.system import paths
@@ -89,7 +90,14 @@ def test_address_of_version_6_is_put_into_brackets():
     assert rsync.copy_argv(task, "m")[-2] == "admin@[fd00::5]:/a/"
 
 
-@pytest.mark.parametrize(("existing", "wanted", "unwanted"), [("none", "--ignore-existing", "--backup"), ("keep", "--ignore-existing", "--backup"), ("newer", "--backup-dir=.larder-replaced-m", "--ignore-existing")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("existing", "wanted", "unwanted"),
+    [
+        ("none", "--ignore-existing", "--backup"),
+        ("keep", "--ignore-existing", "--backup"),
+        ("newer", "--backup-dir=.larder-replaced-m", "--ignore-existing"),
+    ],
+)
 def test_what_is_here_stays_unless_newer_ones_were_asked_for(existing, wanted, unwanted):
     task = FileImport("0badcafe", "nas.lan", 22, "admin", "/a", "tank/photos", 5, existing=existing)
     argv = rsync.copy_argv(task, "m")
@@ -219,7 +227,16 @@ def test_old_user_that_rsync_would_read_otherwise_is_refused(old):
 
 def test_owners_are_set_in_an_empty_folder_only():
     with expect_refusal("import-owners-beside"):
-        AddImport(task="0badcafe", host="nas.lan", user="admin", path="/a", dataset="tank/photos", guid=5, existing="keep", owners={"ben": "anna"})  # fmt: skip
+        AddImport(
+            task="0badcafe",
+            host="nas.lan",
+            user="admin",
+            path="/a",
+            dataset="tank/photos",
+            guid=5,
+            existing="keep",
+            owners={"ben": "anna"},
+        )
 
 
 def test_import_leaves_a_folder_that_a_user_gave_its_scratch_name(monkeypatch, tmp_path):
@@ -234,11 +251,12 @@ def test_import_leaves_a_folder_that_a_user_gave_its_scratch_name(monkeypatch, t
         os.close(handle)
 
     monkeypatch.setattr(run_import, "open_folder", open_folder)
+    monkeypatch.setattr(import_steps, "open_folder", open_folder)
     monkeypatch.setattr(run_import, "find_import", lambda _task: TASK)
-    monkeypatch.setattr(run_import, "count_files", lambda task, _work: task)
+    monkeypatch.setattr(import_steps, "count_files", lambda task, _work: task)
     with pytest.raises(Failed, match=rf"{rsync.SCRATCH} exists already, and it is not certain that Larder made it"):
-        run_import.count_again(TASK, ImportRun(), Working())
+        import_steps.count_again(TASK, ImportRun(), Working())
     with pytest.raises(Failed, match=rf"{rsync.SCRATCH} exists already, and it is not certain that Larder made it"):
-        run_import.copy_once(TASK, ImportRun(), 0, "m", Working())
+        import_steps.copy_once(TASK, ImportRun(), 0, "m", Working())
     RunImport(task=TASK.id, dataset="tank/photos", moment="2026.11.25-19.16.20").clean_up(Working())
     assert (theirs / "thesis.txt").read_text() == "years of work"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from appliance.disks.smr_models import is_shingled
 from appliance.formatting import size_text
 from appliance.layout import choices
-from appliance.layout.advice import Candidate, Proposal, choose_data_disks, judge_layout, propose_layouts
+from appliance.layout.advice import choose_data_disks, judge_layout, propose_layouts
 from appliance.layout.choices import (
     SLACK,
     LayoutChoice,
@@ -26,6 +26,7 @@ from appliance.layout.choices import (
     usual_layout,
 )
 from appliance.layout.geometry import GIB, LEAST_DISKS, MIB, expanded_bytes, file_bytes, usable_bytes
+from appliance.layout.proposal import Candidate, Proposal
 
 TB = 10**12
 
@@ -307,9 +308,9 @@ def test_the_same_holds_for_sets_of_any_seed(seed):
 def test_six_disks_of_three_sizes_are_advised_as_pairs():
     best = propose_layouts(disks(0.5, 0.5, 2, 2, 3, 3))[0]
     assert best.title == "3 × Mirror of 2"
-    assert (
-        best.reason
-        == "Any one disk of each group may fail, and it holds 5.34 TB, 48 % of the disks. They differ in size: raidz2 of 6 would hold only 1.93 TB, but any two disks may fail there."
+    assert best.reason == (
+        "Any one disk of each group may fail, and it holds 5.34 TB, 48 % of the disks. They differ in size: "
+        "raidz2 of 6 would hold only 1.93 TB, but any two disks may fail there."
     )
 
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.layout.advice import Candidate, Proposal, propose_layouts
+from appliance.layout.advice import propose_layouts
 from appliance.layout.choices import LayoutChoice, only_layout
 from appliance.layout.descriptions import describe_failures, explain_layout
+from appliance.layout.proposal import Candidate, Proposal
 from appliance.layout.shortlist import Suggestion, shorten_proposals
 
 TB = 10**12

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.alerts.rules import AlertInput, Space, space_faults
+from appliance.alerts.fault import AlertInput, Space
+from appliance.alerts.pool_rules import space_faults
 from appliance.pools import fullness, health
 from tests.unit.pools import shapes
 

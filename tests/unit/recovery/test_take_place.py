@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,12 @@ pytestmark = pytest.mark.usefixtures("folders")
 
 POOL = replace(recorded_pool(), name="safe", guid=77)
 NT, CRYPTED = "0123456789ABCDEF" * 2, "$y$j9T$0123456789abcdef/x$yyyyyyyyyyyyyyyyyyyy"
-SECRETS = BoxSecrets(version=1, box=BOX, users=(UserSecret(name="anna", nt=NT, flags="[U          ]", rid=1005, system=CRYPTED),), keys={"66": "the passphrase of the vault"})  # fmt: skip
+SECRETS = BoxSecrets(
+    version=1,
+    box=BOX,
+    users=(UserSecret(name="anna", nt=NT, flags="[U          ]", rid=1005, system=CRYPTED),),
+    keys={"66": "the passphrase of the vault"},
+)
 
 
 def record(**changes: Any):
@@ -132,7 +138,9 @@ def test_users_get_their_numbers_and_no_number_is_given_twice(commands, monkeypa
 def test_hashes_go_through_memory_and_standard_input_alone(commands, monkeypatch):
     monkeypatch.setattr(accounts, "read_accounts", lambda: ())
     seen: list[str] = []
-    commands.on_run = lambda argv: seen.extend(open(word.split(":", 1)[1]).read() for word in argv if "/proc/self/fd/" in word)  # fmt: skip  # noqa: PTH123, SIM115
+    commands.on_run = lambda argv: seen.extend(
+        Path(word.split(":", 1)[1]).read_text() for word in argv if "/proc/self/fd/" in word
+    )
     work = Working()
     bring_users.bring_passwords(record(), SECRETS, work)
     assert ["net", "setlocalsid", "S-1-5-21-1-2-3"] in commands.ran
@@ -234,7 +242,10 @@ def test_key_that_is_stored_here_already_stays(commands, monkeypatch, folders):
 def test_key_of_a_folder_that_is_only_a_copy_is_stored_for_its_restore(commands, monkeypatch, folders):
     """A restored folder has a guid of its own, and the copy of a folder below an encrypted one is locked by itself."""
     names = {"tank/vault": 66, "tank/vault/inner": 67, "tank/open": 68, "tank/other": 69}
-    folders_of = [{"name": name, "guid": guid, "kind": "filesystem", "encrypted": guid != 68, "settings": {}} for name, guid in names.items()]  # fmt: skip
+    folders_of = [
+        {"name": name, "guid": guid, "kind": "filesystem", "encrypted": guid != 68, "settings": {}}
+        for name, guid in names.items()
+    ]
     monkeypatch.setattr(
         status, "read_datasets", lambda: (dataset("safe/backups/vault", guid=70, copy_of=CopyMark(66, raw=True).text),)
     )

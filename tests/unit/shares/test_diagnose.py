@@ -10,13 +10,22 @@ import pytest
 from appliance import command
 from appliance.facts.datasets import Dataset
 from appliance.shares import nfs_access
-from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot import diagnose, diagnosis
 from tests.unit.made import dataset
 
 GOOD: dict[str, Any] = {
-    "dataset": "tank/photos", "protocol": "afp", "person": "anna", "unit": "active", "port": True, "served": True, "announced": True,
-    "there": True, "mounted": True, "may_write": True, "account": "ready",
-}  # fmt: skip
+    "dataset": "tank/photos",
+    "protocol": "afp",
+    "person": "anna",
+    "unit": "active",
+    "port": True,
+    "served": True,
+    "announced": True,
+    "there": True,
+    "mounted": True,
+    "may_write": True,
+    "account": "ready",
+}
 SETTING = {
     "smb": {"name": "photos", "write": ["anna"]},
     "afp": {"name": "photos", "write": ["anna"]},
@@ -32,7 +41,7 @@ def judged(
     asked_from: str = "192.168.1.5", folder: Dataset | None = None, **changes: Any
 ) -> dict[str, tuple[str, str]]:
     """Name of a check to its state and its mend."""
-    seen = diagnose.Diagnosis(**{**GOOD, **changes})
+    seen = diagnosis.Diagnosis(**{**GOOD, **changes})
     return {
         one.name: (one.state, one.mend)
         for one in diagnose.explain_diagnosis(folder or photos(), seen, asked_from=asked_from)
@@ -64,7 +73,7 @@ def test_where_nothing_is_in_the_way_every_check_says_so(protocol):
         ({"person": "berta"}, "listed", ("failed", "edit")),
         ({"person": ""}, "person", ("empty", "")),
     ],
-)  # fmt: skip
+)
 def test_each_thing_in_the_way_is_found_with_what_mends_it(changes, name, found):
     assert judged(**changes)[name] == found
 
@@ -76,10 +85,14 @@ def test_a_switch_that_is_off_is_all_there_is_to_say():
 @pytest.mark.parametrize(
     ("protocol", "address", "state"),
     [
-        ("nfs", "192.168.1.5", "healthy"), ("nfs", "::ffff:192.168.1.5", "healthy"), ("nfs", "192.168.2.5", "failed"),
-        ("afp", "10.1.1.1", "healthy"), ("afp", "2001:db8::1", "failed"), ("afp", "8.8.8.8", "failed"),
+        ("nfs", "192.168.1.5", "healthy"),
+        ("nfs", "::ffff:192.168.1.5", "healthy"),
+        ("nfs", "192.168.2.5", "failed"),
+        ("afp", "10.1.1.1", "healthy"),
+        ("afp", "2001:db8::1", "failed"),
+        ("afp", "8.8.8.8", "failed"),
     ],
-)  # fmt: skip
+)
 def test_the_computer_before_which_the_person_sits_is_looked_at_too(protocol, address, state):
     assert judged(address, protocol=protocol)["address"][0] == state
 
@@ -137,7 +150,7 @@ def test_whether_a_person_may_pass_is_asked_of_the_kernel_as_that_person(monkeyp
 
 @pytest.mark.parametrize(
     ("flags", "found"), [("[U          ]", "ready"), ("[DU         ]", "locked"), (None, "strange")]
-)  # fmt: skip
+)
 def test_samba_is_asked_whether_the_account_is_switched_on(monkeypatch, flags, found):
     line = f"anna:1001:XX:XX:{flags}:LCT-5F5E1000:\n" if flags else ""
     monkeypatch.setattr("pwd.getpwnam", lambda name: name)
@@ -159,22 +172,42 @@ def over_nfs(part: dict[str, Any] | None = None, **client: Any) -> dict[str, tup
     ("part", "client", "found"),
     [
         ({"everybody_as": "anna"}, {"for_everybody": True}, [("healthy", ""), ("healthy", "")]),
-        ({"everybody_as": "anna"}, {"for_everybody": True, "stopped_at": "/tank"}, [("healthy", ""), ("failed", "let-in")]),
-        ({"everybody_as": "anna"}, {"for_everybody": True, "unreadable": "/tank/a"}, [("healthy", ""), ("failed", "let-in")]),
-        ({"everybody_as": "anna"}, {"for_everybody": True, "may_write": False}, [("healthy", ""), ("attention", "let-in")]),
-        ({"everybody_as": "anna", "write": False}, {"for_everybody": True, "may_write": False}, [("healthy", ""), ("healthy", "")]),
-        ({"everybody_as": "eve"}, {"for_everybody": True, "who": "", "stopped_at": "/tank/photos"}, [("failed", "edit"), ("failed", "edit")]),
+        (
+            {"everybody_as": "anna"},
+            {"for_everybody": True, "stopped_at": "/tank"},
+            [("healthy", ""), ("failed", "let-in")],
+        ),
+        (
+            {"everybody_as": "anna"},
+            {"for_everybody": True, "unreadable": "/tank/a"},
+            [("healthy", ""), ("failed", "let-in")],
+        ),
+        (
+            {"everybody_as": "anna"},
+            {"for_everybody": True, "may_write": False},
+            [("healthy", ""), ("attention", "let-in")],
+        ),
+        (
+            {"everybody_as": "anna", "write": False},
+            {"for_everybody": True, "may_write": False},
+            [("healthy", ""), ("healthy", "")],
+        ),
+        (
+            {"everybody_as": "eve"},
+            {"for_everybody": True, "who": "", "stopped_at": "/tank/photos"},
+            [("failed", "edit"), ("failed", "edit")],
+        ),
         ({}, {}, [("attention", "edit"), ("healthy", "")]),
         ({}, {"who": "", "uid": 1000, "stopped_at": "/tank/photos"}, [("attention", "edit"), ("failed", "edit")]),
     ],
-)  # fmt: skip
+)
 def test_over_nfs_it_says_what_the_other_computer_may_do(part, client, found):
     said = over_nfs(part, **client)
     assert [said["account"], said["permissions"]] == found
 
 
 def test_the_numbers_that_the_other_computer_needs_are_said():
-    seen = diagnose.Diagnosis(
+    seen = diagnosis.Diagnosis(
         **{**GOOD, "protocol": "nfs", "client": nfs_access.Numbers(uid=10000, gid=9999, who="anna")}
     )
     text = " ".join(f"{one.title} {one.meaning}" for one in diagnose.explain_diagnosis(photos(), seen))
@@ -182,6 +215,6 @@ def test_the_numbers_that_the_other_computer_needs_are_said():
 
 
 def test_a_name_that_is_not_found_is_named():
-    seen = diagnose.Diagnosis(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
+    seen = diagnosis.Diagnosis(**{**GOOD, "protocol": "nfs", "served": False, "unknown": ("imac.local",)})
     (served,) = [one for one in diagnose.explain_diagnosis(photos(), seen) if one.name == "served"]
     assert (served.title, served.mend) == ("The name imac.local is not found in the network", "edit")

@@ -1,4 +1,5 @@
-"""Links and losses of network ports. Answers of the kernel are generated here, from the layout in its header ethtool.h."""
+"""Links and losses of network ports. Answers of the kernel are generated here, from the
+layout in its header ethtool.h."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.alerts import rules
+from appliance.alerts.fault import AlertInput
 from appliance.alerts.kinds import KINDS
-from appliance.alerts.rules import AlertInput
 from appliance.system.network_port import (
     GLINKSETTINGS,
     HEADER,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from appliance.alerts import rules
+from appliance.alerts import fault, rules
 from appliance.errors import Failed
 from appliance.facts import vdev_state
 from appliance.facts.datasets import Property
@@ -52,7 +52,11 @@ def test_recorded_disks_that_were_missing_when_the_pool_was_opened_are_lost():
     states = {device.name: device.state for device in pool.devices()}
     assert sorted(states.values()) == ["ONLINE", "ONLINE", "UNAVAIL", "UNAVAIL", "UNAVAIL", "UNAVAIL"]
     assert pool.failures_left == 0
-    assert {device.role for device in pool.devices() if device.state in vdev_state.ABSENT} == {"normal", "spare", "cache"}  # fmt: skip
+    assert {device.role for device in pool.devices() if device.state in vdev_state.ABSENT} == {
+        "normal",
+        "spare",
+        "cache",
+    }
 
 
 def test_recorded_disk_whose_rebuild_waits_for_another_is_not_whole():
@@ -116,14 +120,21 @@ def test_recorded_logs_caches_and_spares_have_their_role():
     ]
     assert [device.role for device in pool.devices()] == ["normal", "normal", "log", "log", "cache", "spare"]
     assert (pool.vdevs[-1].state, pool.failures_left) == ("AVAIL", 1)
-    assert [vdev.role for vdev in recorded_pool("zpool-status-log-removed-2.3.9.json").vdevs] == ["normal", "cache", "spare"]  # fmt: skip
+    assert [vdev.role for vdev in recorded_pool("zpool-status-log-removed-2.3.9.json").vdevs] == [
+        "normal",
+        "cache",
+        "spare",
+    ]
 
 
 def test_a_recorded_spare_that_stands_in_works_as_data_and_waits_in_name_only():
     pool = recorded_pool("zpool-status-spare-in-use-2.3.9.json")
     standing = pool.vdevs[0].children[1]
     assert (standing.kind, standing.state) == ("spare", "DEGRADED")
-    assert [(device.state, device.role) for device in standing.children] == [("OFFLINE", "normal"), ("ONLINE", "normal")]  # fmt: skip
+    assert [(device.state, device.role) for device in standing.children] == [
+        ("OFFLINE", "normal"),
+        ("ONLINE", "normal"),
+    ]
     waiting = pool.vdevs[-1]
     assert (waiting.role, waiting.state, waiting.guid) == ("spare", "INUSE", standing.children[1].guid)
     assert pool.failures_left == 1
@@ -155,7 +166,12 @@ def test_recorded_damage_is_counted():
 
 def test_a_recorded_pool_with_a_key_file_says_so():
     (root,) = status.parse_datasets(recorded("zfs-list-key-hex-2.3.9.json"))
-    assert (root.name, root.encryption, root.key_format, root.key_status) == ("hexed", "aes-256-gcm", "hex", "available")  # fmt: skip
+    assert (root.name, root.encryption, root.key_format, root.key_status) == (
+        "hexed",
+        "aes-256-gcm",
+        "hex",
+        "available",
+    )
 
 
 def test_one_unmirrored_special_device_is_a_pools_weakest_part():
@@ -230,7 +246,8 @@ def test_output_that_is_not_json_is_the_tools_fault_and_said_so(commands):
 
 @pytest.fixture
 def pool_being_rebuilt(commands, monkeypatch, tmp_path):
-    """The recorded pool ``full``, which ``zpool status`` calls DEGRADED while it rebuilds, and a kernel that has its own word."""
+    """The recorded pool ``full``, which ``zpool status`` calls DEGRADED while it rebuilds, and a
+    kernel that has its own word."""
     commands.answers["zpool"] = recorded_text("zpool-status-spare-rebuilding-2.3.9.json")
     monkeypatch.setattr(kstat, "KSTAT", tmp_path)
     monkeypatch.setattr(ashift, "_known", {})
@@ -245,7 +262,7 @@ def test_pool_that_stops_during_rebuild_is_stopped_although_zpool_status_calls_i
     (pool,) = status.read_pools()
     assert (pool.name, pool.rebuilding, pool.state) == ("full", True, "SUSPENDED")
     assert health.of_pool(pool, lambda vdev: vdev.name).headline == "full has stopped."
-    faults, complete = rules.find_faults(rules.AlertInput(now=datetime.now(UTC), pools=(pool,)))
+    faults, complete = rules.find_faults(fault.AlertInput(now=datetime.now(UTC), pools=(pool,)))
     assert complete
     assert "pool.stopped" in {fault.kind for fault in faults}
     assert commands.ran == [list(status.READ_POOLS)]  # nothing that could wait for the pool's disks
@@ -308,8 +325,14 @@ def test_recorded_listings_hold_sources_of_properties_that_are_not_set():
 
 @pytest.mark.parametrize(
     ("value", "source", "expected"),
-    [("on", "LOCAL", True), ("on", "INHERITED", True), ("off", "DEFAULT", False), ("on", "TEMPORARY", False), ("off", "TEMPORARY", True)],
-)  # fmt: skip
+    [
+        ("on", "LOCAL", True),
+        ("on", "INHERITED", True),
+        ("off", "DEFAULT", False),
+        ("on", "TEMPORARY", False),
+        ("off", "TEMPORARY", True),
+    ],
+)
 def test_folder_is_read_only_as_it_is_set_not_as_it_is_mounted_where_larder_looks(value, source, expected):
     raw = {"readonly": {"value": value, "source": {"type": source, "data": "-"}}}
     assert status.parse_dataset("tank", "filesystem", status.ListedProperties(raw), "", {}).readonly is expected
@@ -320,7 +343,8 @@ def test_folder_is_read_only_as_it_is_set_not_as_it_is_mounted_where_larder_look
     [("off", Property("off", "unknown")), ("on", Property("off", "local"))],
 )
 def test_settings_show_read_only_as_it_is_set_where_all_mounts_are_read_only(above, shown):
-    """ZFS tells the worker of its mounts, which are read-only (source TEMPORARY), and not where the value comes from."""
+    """ZFS tells the worker of its mounts, which are read-only (source TEMPORARY), and not
+    where the value comes from."""
     raw = {
         "tank": {"readonly": {"value": above, "source": {"type": "LOCAL", "data": "-"}}},
         "tank/photos": {"readonly": {"value": "on", "source": {"type": "TEMPORARY", "data": "-"}}},

@@ -11,10 +11,10 @@ from django.utils import timezone
 from django.utils.html import escape
 from msgspec.structs import replace
 
+from appliance.alerts.fault import Fault
 from appliance.alerts.kinds import KINDS
-from appliance.alerts.rules import Fault
 from appliance.disks import health, smart
-from appliance.disks.smart import Reading, SmartFigure
+from appliance.disks.smart_values import Reading, SmartFigure
 from appliance.facts.box import Pool, Vdev
 from appliance.zfs.vdev_tree import link_of
 from tests.unit.made import recorded, recorded_pool
@@ -265,10 +265,33 @@ def test_a_disk_that_recovers_clears_its_alert(failing):
 
 
 def test_open_alerts_are_paged_the_worst_first_and_each_list_turns_alone(web, calm):
-    many = [Alert(kind="pool.full80", subject=str(at), severity="notice", summary=f"Pool {at} fills up.", first_seen=rows.LONG_AGO) for at in range(120)]  # fmt: skip
+    many = [
+        Alert(
+            kind="pool.full80",
+            subject=str(at),
+            severity="notice",
+            summary=f"Pool {at} fills up.",
+            first_seen=rows.LONG_AGO,
+        )
+        for at in range(120)
+    ]
     Alert.objects.bulk_create(many)
-    worst = Alert.objects.create(kind="disk.failing", subject="x", severity="critical", summary="Worst of all.", first_seen=rows.LONG_AGO)  # fmt: skip
-    Alert.objects.bulk_create([Alert(kind="pool.full80", subject=f"over {at}", severity="notice", state="cleared", summary="It was full.", first_seen=rows.LONG_AGO) for at in range(60)])  # fmt: skip
+    worst = Alert.objects.create(
+        kind="disk.failing", subject="x", severity="critical", summary="Worst of all.", first_seen=rows.LONG_AGO
+    )
+    Alert.objects.bulk_create(
+        [
+            Alert(
+                kind="pool.full80",
+                subject=f"over {at}",
+                severity="notice",
+                state="cleared",
+                summary="It was full.",
+                first_seen=rows.LONG_AGO,
+            )
+            for at in range(60)
+        ]
+    )
     first = web.get("/alerts/").content.decode()
     assert first.count("fills up.") == 49
     assert first.count("It was full.") == 50
@@ -307,10 +330,22 @@ def test_hostile_names_stay_text(web, calm):
 
 
 FORM = {
-    "preset": "own", "host": "mail.example", "port": 587, "security": "starttls", "user": "box@example.org", "sender": "",
-    "critical": "anna@example.org", "warning": "", "notice": "", "quiet_from": 22, "quiet_to": 7, "digest_hour": 8,
-    "address": "https://larder.local", "webhook": "", "password": "a canary of a password",
-}  # fmt: skip
+    "preset": "own",
+    "host": "mail.example",
+    "port": 587,
+    "security": "starttls",
+    "user": "box@example.org",
+    "sender": "",
+    "critical": "anna@example.org",
+    "warning": "",
+    "notice": "",
+    "quiet_from": 22,
+    "quiet_to": 7,
+    "digest_hour": 8,
+    "address": "https://larder.local",
+    "webhook": "",
+    "password": "a canary of a password",
+}
 
 
 def test_mail_settings_are_kept_and_the_password_is_shown_nowhere(web, calm):
@@ -439,7 +474,10 @@ def test_the_way_goes_on_with_what_is_so_and_ends_with_the_disk_in_its_pool(web,
     store.checked("temperatures", changed=True)
     page = web.get(f"/alerts/{failing.pk}/").content.decode()
     assert "Sectors that cannot be read (197): 312 at most, 0 now" in page
-    assert way(failing)[3] == ("working", ["Put it back into the pool", "Replace it with another", "A report for the warranty"])  # fmt: skip
+    assert way(failing)[3] == (
+        "working",
+        ["Put it back into the pool", "Replace it with another", "A report for the warranty"],
+    )
     evaluate_alerts.evaluate_alerts()
     evaluate_alerts.evaluate_alerts(timezone.now() + timedelta(minutes=11))
     failing.refresh_from_db()
@@ -521,7 +559,11 @@ def failing_drive() -> dict[str, Any]:
     answer["ata_smart_attributes"]["table"] = [
         {"id": 5, "name": "Reallocated_Sector_Ct", "when_failed": "", "raw": {"value": 1975, "string": "1975"}}
     ]
-    test = {"type": {"value": 2}, "status": {"value": 0x79, "string": "Completed: read failure", "passed": False}, "lifetime_hours": 4}  # fmt: skip
+    test = {
+        "type": {"value": 2},
+        "status": {"value": 0x79, "string": "Completed: read failure", "passed": False},
+        "lifetime_hours": 4,
+    }
     return answer | {"ata_smart_self_test_log": {"standard": {"table": [test]}}, "power_on_time": {"hours": 65592}}
 
 
@@ -616,7 +658,9 @@ def test_one_odd_answer_leaves_no_other_disk_unjudged(calm, odd):
     )
     assert set(DiskRow.objects.filter(key__in=others).values_list("verdict", flat=True)) == {"failing"}
     evaluate_alerts.evaluate_alerts()
-    assert set(others) - {DISK} >= set(Alert.objects.filter(kind="disk.failing").exclude(subject=DISK).values_list("subject", flat=True))  # fmt: skip
+    assert set(others) - {DISK} >= set(
+        Alert.objects.filter(kind="disk.failing").exclude(subject=DISK).values_list("subject", flat=True)
+    )
     assert Alert.objects.filter(kind="disk.failing").count() >= len(others)
 
 

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.facts.box import Pool
 from tests.unit.made import dataset
 from tests.web import rows

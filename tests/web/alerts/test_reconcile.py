@@ -1,4 +1,5 @@
-"""Each fault is one alert and one message, its end is one clearing; what flaps, breaks or cannot be read changes neither."""
+"""Each fault is one alert and one message, its end is one clearing; what flaps, breaks or
+cannot be read changes neither."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from django.apps import apps
 from django.db import connection
 from msgspec.structs import replace
 
+from appliance.alerts.fault import Fault
 from appliance.alerts.kinds import KINDS
-from appliance.alerts.rules import Fault
 from web import row_retention
 from web.alerts import outbox, reconcile
 from web.alerts.models import Alert, AlertNote, KindSeverity, MailSettings, Message
@@ -22,7 +23,9 @@ FAULT = Fault("disk.failing", "ata-WDC_1", "Disk in bay 3 is failing: 312 sector
 
 @pytest.fixture(autouse=True)
 def somebody_is_told() -> MailSettings:
-    return MailSettings.objects.create(pk=1, host="mail.example", critical="anna@example.org", warning="anna@example.org", notice="anna@example.org")  # fmt: skip
+    return MailSettings.objects.create(
+        pk=1, host="mail.example", critical="anna@example.org", warning="anna@example.org", notice="anna@example.org"
+    )
 
 
 def later(**more: float) -> datetime:
@@ -222,7 +225,10 @@ def test_nothing_clears_of_a_disk_that_has_said_nothing_since_the_box_started():
     assert Alert.objects.get().state == "cleared"
 
 
-@pytest.mark.parametrize(("kind", "subject"), [("pool.stopped", "12"), ("pool.errors", "12/5"), ("pool.full90", "12"), ("policy.overdue", "12")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "subject"),
+    [("pool.stopped", "12"), ("pool.errors", "12/5"), ("pool.full90", "12"), ("policy.overdue", "12")],
+)
 def test_nothing_clears_of_a_pool_that_is_missing(kind, subject):
     reconcile.reconcile_alerts([Fault(kind, subject, "x"), Fault("pool.degraded", "123", "x")], NOW)
     for minute in (1, 30):

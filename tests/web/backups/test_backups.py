@@ -13,7 +13,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import snapshot_names
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.backups import copies, run_mark, tasks
 from appliance.backups.run_backup import RunBackup
 from appliance.backups.set_aside import SetCopyAside
@@ -31,7 +31,7 @@ from tests.unit.made import dataset, disk
 from tests.web import rows
 from tests.web.reading import Page
 from tests.web.system.test_queries import queries
-from web.backups import status
+from web.backups import folder_backups, status
 from web.backups.forms import BackupForm
 from web.backups.models import BackupRecord
 from web.inventory import store
@@ -41,8 +41,18 @@ from workers import backups, collect_snapshots, guard
 
 TANK, SAFE, PHOTOS, COPY = 1000, 2000, 5, 55
 TASK = BackupTask(key="0123abcd", pool=SAFE, path="backups/photos")
-ANSWERS = {"pool": SAFE, "name": "photos", "below": "on", "every": "daily", "hour": 2, "hourly": 24, "daily": 14, "weekly": 8,
-           "monthly": 12, "days": 2}  # fmt: skip
+ANSWERS = {
+    "pool": SAFE,
+    "name": "photos",
+    "below": "on",
+    "every": "daily",
+    "hour": 2,
+    "hourly": 24,
+    "daily": 14,
+    "weekly": 8,
+    "monthly": 12,
+    "days": 2,
+}
 
 
 def photos(*found: BackupTask, **changes: Any) -> Dataset:
@@ -200,13 +210,13 @@ def test_disk_in_the_drawer_says_when_it_was_seen_and_when_it_is_needed(web, goo
 def test_folder_below_one_that_is_backed_up_is_not_called_bare(web, good):
     box(photos(TASK), dataset("tank/films", guid=8))
     facts = status.read_facts()
-    found = {one.dataset.name: one for one in status.read_folders(facts, status.read_statuses(facts))}
+    found = {one.dataset.name: one for one in folder_backups.read_folders(facts, status.read_statuses(facts))}
     assert set(found) == {"tank/photos", "tank/films"}
     top = replace(dataset("tank", guid=1), backup=tasks.encode_tasks((TASK,)), backup_source="local")
     box(dataset("tank/films", guid=8))
     rows.put(datasets=[top, dataset("tank/films", guid=8)])
     facts = status.read_facts()
-    found = {one.dataset.name: one for one in status.read_folders(facts, status.read_statuses(facts))}
+    found = {one.dataset.name: one for one in folder_backups.read_folders(facts, status.read_statuses(facts))}
     assert found["tank/films"].above == "tank"
 
 
@@ -241,7 +251,10 @@ def test_alert_comes_later_for_a_disk_that_comes_and_goes(more, days):
 def test_speed_and_its_hours_are_asked_for_reviewed_and_shown(web):
     box(photos())
     slow: dict[str, Any] = {"rate": 20, "slow_from": 8, "slow_until": 23}
-    assert "Speed: at most 20 MB/s between 08:00 and 23:00." in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, **slow})).text  # fmt: skip
+    assert (
+        "Speed: at most 20 MB/s between 08:00 and 23:00."
+        in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, **slow})).text
+    )
     assert "Speed" not in Page(web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "rate": ""})).text
     assert web.post(f"/backups/of/{PHOTOS}/new/", {**ANSWERS, "rate": "fast"}).status_code == 400
     box(photos(BackupTask(key="0123abcd", pool=SAFE, path="backups/photos", **slow)))
@@ -261,8 +274,10 @@ def test_pool_in_a_usb_case_is_taken_to_come_and_go(web):
     rows.put(
         pools=[rows.pool_of("tank", TANK, disk(1), disk(2)), rows.pool_of("drawer", SAFE, usb)],
         datasets=[dataset("tank", guid=1), dataset("drawer", guid=2, available=10**12), photos()],
-        disks=[], accounts=[], shares=[],
-    )  # fmt: skip
+        disks=[],
+        accounts=[],
+        shares=[],
+    )
     page = web.get(f"/backups/of/{PHOTOS}/new/").content.decode()
     assert "drawer (USB disk, 1 TB free)" in page
     assert BackupForm(None, dataset=photos(), facts=status.read_facts())["removable"].initial is True

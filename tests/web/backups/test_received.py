@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from appliance import agent_client, schedule
 from appliance.agent.registry import decode_operation
 from appliance.alerts import rules
-from appliance.alerts.rules import AlertInput, Space
+from appliance.alerts.fault import AlertInput, Space
 from appliance.backups.pairing.receive_copies import ReceiveCopies
 from appliance.backups.pairing.set_retention import SetReceivedRetention
 from appliance.facts.box import Pool
@@ -45,7 +45,9 @@ def in_use(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """What the agent says must stay for now."""
     said: dict[str, list[Any]] = {"copies": [], "needed": []}
     asked = {"verb": "read-copies-in-use", "receiver": KEPT.id}
-    monkeypatch.setattr(agent_client, "send_request", lambda request, **_more: {"facts": said if request == asked else {}})  # fmt: skip
+    monkeypatch.setattr(
+        agent_client, "send_request", lambda request, **_more: {"facts": said if request == asked else {}}
+    )
     return said
 
 
@@ -58,7 +60,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def box(receiver: Receiver = KEPT, *, pool: Pool | None = None, root: Any = ROOT, copy: Any = COPY) -> None:
     found = [dataset("tank", guid=1), dataset("tank/backups", guid=2, **MARK), root, copy, OTHER]
-    rows.put(pools=[pool or rows.pool_of("tank", 1000, disk(1), disk(2))], datasets=found, disks=[], accounts=[], shares=[])  # fmt: skip
+    rows.put(
+        pools=[pool or rows.pool_of("tank", 1000, disk(1), disk(2))], datasets=found, disks=[], accounts=[], shares=[]
+    )
     rows.put_receivers(receiver)
     store.checked("snapshots", changed=True)
 
@@ -71,10 +75,18 @@ def daily(count: int, name: str = COPY.name, guid: int = COPY.guid, short: str =
         called = f"{name}@{short or 'larder-backup'}-{format_moment(at)}"
         one = Snapshot(called, guid * 100 + number, 10 + number, at, **changes)
         SnapshotRow.objects.create(
-            dataset_key=str(guid), dataset=name, short=one.short, guid=str(one.guid), txg=one.txg, created=at, holds=one.holds
-        )  # fmt: skip
+            dataset_key=str(guid),
+            dataset=name,
+            short=one.short,
+            guid=str(one.guid),
+            txg=one.txg,
+            created=at,
+            holds=one.holds,
+        )
         made.append(one)
-    SnapshotReading.objects.update_or_create(dataset_key=str(guid), defaults={"dataset": name, "at": timezone.now(), "count": count})  # fmt: skip
+    SnapshotReading.objects.update_or_create(
+        dataset_key=str(guid), defaults={"dataset": name, "at": timezone.now(), "count": count}
+    )
     return made
 
 
@@ -124,7 +136,9 @@ def test_form_shows_what_is_set_and_leads_to_a_review(web):
     assert 'name="password"' not in response.content.decode()
 
 
-@pytest.mark.parametrize("wrong", [{"daily": -1}, {"daily": 501}, {"hourly": ""}, {"days": 367}, {"days": ""}, {"days": "x"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong", [{"daily": -1}, {"daily": 501}, {"hourly": ""}, {"days": 367}, {"days": ""}, {"days": "x"}]
+)
 def test_what_cannot_be_kept_is_refused_with_its_field(web, wrong):
     box()
     response = web.post(RETENTION, {**FORM, **wrong})

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from appliance.burn_in.regions import RegionResult, encode_result, split_disk
 from appliance.burn_in.verdict import DriveFigures, judge_disk
-from appliance.disks.erase import GONE
+from appliance.disks.exclusive_disk import GONE
 from appliance.errors import Failed, explain_error
 from tests.unit.made import path_of
 from tests.web.routes import BURN_IN
@@ -105,7 +105,7 @@ def examples() -> None:
         said=said_in(findings),
         before={"counts": COUNTS},
         reading={"counts": {**COUNTS, "crc": 5}, "hours": 61},
-    )  # fmt: skip
+    )
     made(
         3,
         pk=uuid.UUID(int=3),

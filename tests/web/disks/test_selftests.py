@@ -9,7 +9,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import schedule
-from appliance.disks.smart import Reading, SelfTest
+from appliance.disks.smart_values import Reading, SelfTest
 from appliance.zfs.vdev_tree import link_of
 from tests.unit.made import recorded_pool
 from tests.web import rows

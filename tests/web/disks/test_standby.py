@@ -9,7 +9,7 @@ import pytest
 from appliance import agent_client
 from appliance.disks import latency, standby
 from appliance.disks.latency import DiskCounters
-from appliance.disks.smart import Reading
+from appliance.disks.smart_values import Reading
 from tests.web import rows
 from web.alerts.models import DiskCare
 from web.disks import smart_history

@@ -9,7 +9,7 @@ import time_machine
 from django.utils import timezone
 from msgspec.structs import replace
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.facts.box import Pool, Vdev
 from tests.unit.made import recorded_pool
 from tests.web import rows
@@ -28,7 +28,8 @@ KEY = str(POOL.guid)
 
 @pytest.fixture
 def at(calm, web):
-    """A function that moves the clock. The recorded pool is healthy and was just read, and nothing else needs attention."""
+    """A function that moves the clock. The recorded pool is healthy and was just read, and
+    nothing else needs attention."""
     rows.recorded_box()
     rows.notified()
     start = timezone.now() + timedelta(hours=2)
@@ -65,7 +66,9 @@ def with_first(pool: Pool, **changes: object) -> Pool:
 
 
 def happened(kind: str = "ereport.fs.zfs.io") -> None:
-    Event.objects.create(file=f"{Event.objects.count()}.json", source="zed", kind=kind, subject=POOL.name, received=timezone.now())  # fmt: skip
+    Event.objects.create(
+        file=f"{Event.objects.count()}.json", source="zed", kind=kind, subject=POOL.name, received=timezone.now()
+    )
 
 
 def pages(web) -> str:

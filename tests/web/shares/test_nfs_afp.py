@@ -10,7 +10,7 @@ import pytest
 
 from appliance.facts.sharing import Group
 from appliance.shares.settings import NOBODY
-from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot import diagnosis
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -187,7 +187,7 @@ def test_the_page_of_an_export_says_which_name_is_not_found(web, calm):
     rows.put(pools=[], datasets=[shared], accounts=["anna"], disks=[], shares=[])
     assert "not found in the network" not in text_of(web.get(f"{HERE}/nfs/"))
     assert ("workers.look_at_share", str(shared.guid), "nfs", "") in calm
-    found = diagnose.Diagnosis(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
+    found = diagnosis.Diagnosis(dataset=shared.name, protocol="nfs", unknown=("imac.local",))
     key = SeenRow.key_of(str(shared.guid), "nfs", "")
     SeenRow.objects.update_or_create(key=key, defaults={"facts": msgspec.json.encode(found).decode()})
     assert "imac.local is not found in the network." in text_of(web.get(f"{HERE}/nfs/"))

@@ -19,7 +19,7 @@ from appliance.errors import Failed
 from appliance.facts.sharing import Share
 from appliance.message import Message
 from appliance.shares.settings import Protocol
-from appliance.shares.troubleshoot import diagnose
+from appliance.shares.troubleshoot import diagnosis
 from tests.unit.made import dataset
 from tests.web import rows
 from tests.web.reading import Page, text_of
@@ -44,7 +44,7 @@ def shared(calm) -> list[tuple[str, ...]]:
 def seen(protocol: Protocol = "nfs", person: str = "", **changes: Any) -> None:
     """Made up: what the agent found at the last look."""
     good = {"unit": "active", "port": True, "served": True, "announced": True, "there": True, "mounted": True}
-    found = diagnose.Diagnosis(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
+    found = diagnosis.Diagnosis(dataset=PHOTOS.name, protocol=protocol, person=person, **{**good, **changes})
     SeenRow.objects.create(
         key=SeenRow.key_of(str(PHOTOS.guid), protocol, person),
         name=PHOTOS.name,
@@ -177,7 +177,10 @@ def test_the_page_costs_the_same_for_many_people_and_shares(web, shared):
     seen()
     web.get(f"{HERE}/why/")
     few = queries()
-    rows.put(accounts=[f"anna{number}" for number in range(60)], datasets=[dataset("tank"), PHOTOS, *(dataset(f"tank/{n}") for n in range(60))])  # fmt: skip
+    rows.put(
+        accounts=[f"anna{number}" for number in range(60)],
+        datasets=[dataset("tank"), PHOTOS, *(dataset(f"tank/{n}") for n in range(60))],
+    )
     assert queries() == few
 
 
@@ -186,7 +189,7 @@ def test_the_worker_asks_the_agent_and_keeps_what_it_found(shared, monkeypatch):
 
     def last(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         asked.append(request)
-        found = diagnose.Diagnosis(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
+        found = diagnosis.Diagnosis(dataset="tank/photos", protocol="nfs", unit="active", port=True, mounted=True)
         return {"facts": msgspec.to_builtins(found)}
 
     monkeypatch.setattr(agent_client, "send_request", last)
@@ -211,7 +214,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *silent: str) -> None:
     def answer(request: dict[str, Any], **_more: Any) -> dict[str, Any]:
         if request["protocol"] in silent:
             raise Failed(Message("Larder's agent does not answer"))
-        found = diagnose.Diagnosis(
+        found = diagnosis.Diagnosis(
             dataset="tank/photos", protocol=request["protocol"], person=request["person"], unit="active", mounted=True
         )
         return {"facts": msgspec.to_builtins(found)}

@@ -18,7 +18,8 @@ from django.utils.translation import trans_real
 from msgspec.structs import replace
 
 from appliance import message
-from appliance.alerts.rules import AlertInput, DiskStatus, Fault, disk_faults
+from appliance.alerts.fault import AlertInput, DiskStatus, Fault
+from appliance.alerts.rules import disk_faults
 from appliance.backups.tasks import BackupTask
 from appliance.benchmarks.case import Case
 from appliance.benchmarks.conclusions import summarize_results
@@ -27,11 +28,12 @@ from appliance.benchmarks.parse_results import Figures
 from appliance.benchmarks.results import RESULT, BenchmarkRun, MeasuredCase, build_blocks, encode_run
 from appliance.benchmarks.validity import Circumstances, run_remarks
 from appliance.disks.health import HealthReason, judge_health
-from appliance.disks.smart import Reading
+from appliance.disks.smart_values import Reading
 from appliance.facts import vdev_state
 from appliance.formatting import moment_text, rest_of_sentence, time_left
-from appliance.layout.advice import Candidate, propose_layouts
+from appliance.layout.advice import propose_layouts
 from appliance.layout.descriptions import describe_failures, explain_layout
+from appliance.layout.proposal import Candidate
 from appliance.layout.shortlist import shorten_proposals
 from appliance.message import join_messages
 from appliance.shares.connections import Connection

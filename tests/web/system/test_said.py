@@ -1,4 +1,5 @@
-"""Rows hold English text and, while languages are offered, what it was made from; pages show it in the reader's words."""
+"""Rows hold English text and, while languages are offered, what it was made from; pages show
+it in the reader's words."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from django.db import connection
 from django.template import Context, Template
 
 from appliance import message as messages
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.message import Message, message_of
 from web import translation
 from web.alerts import reconcile

@@ -12,14 +12,20 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import Alert, MailSettings, Message
 from workers import deliver, mail_text
 
 BOX = f"Larder {settings.BOX_NAME}: "
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-FAULT = Fault("disk.failing", "ata-WDC_1", "Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read.", "312 sectors cannot be read. It belongs to the pool tank.", mark=312)  # fmt: skip
+FAULT = Fault(
+    "disk.failing",
+    "ata-WDC_1",
+    "Disk in bay 3 (WD20EARS …1234) is failing: 312 sectors cannot be read.",
+    "312 sectors cannot be read. It belongs to the pool tank.",
+    mark=312,
+)
 
 
 class Server:
@@ -67,9 +73,14 @@ def smtp(monkeypatch) -> Server:
 @pytest.fixture(autouse=True)
 def somebody_is_told() -> None:
     MailSettings.objects.create(
-        pk=1, host="mail.example", user="box@example.org", critical="anna@example.org", warning="anna@example.org",
-        notice="anna@example.org", address="https://larder.local",
-    )  # fmt: skip
+        pk=1,
+        host="mail.example",
+        user="box@example.org",
+        critical="anna@example.org",
+        warning="anna@example.org",
+        notice="anna@example.org",
+        address="https://larder.local",
+    )
     smtp_password.store_password("a secret of its own")
 
 
@@ -320,7 +331,9 @@ def test_the_password_is_in_a_file_of_its_own_that_only_larder_can_read():
         ("0.0.0.0", True, True),  # an address to be refused
     ],
 )
-def test_a_webhook_leads_inside_only_where_that_is_allowed_and_never_to_the_box_itself(monkeypatch, address, private, refused):  # fmt: skip
+def test_a_webhook_leads_inside_only_where_that_is_allowed_and_never_to_the_box_itself(
+    monkeypatch, address, private, refused
+):
     asked = []
 
     def look_up(host: str, port: int, **_more: Any) -> list[Any]:

@@ -16,8 +16,8 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from appliance import agent_client
-from appliance.alerts import rules, sources
-from appliance.disks import smart
+from appliance.alerts import fault, rules, sources
+from appliance.disks import smart, smart_values
 from appliance.disks.health import SINCE_FIRST_SEEN
 from appliance.errors import Failed
 from appliance.system import system_disk
@@ -139,7 +139,13 @@ def due(monkeypatch) -> list[str]:
     def note(name: str, answer: Any = None) -> Callable[..., Any]:
         return lambda *_args, **_more: done.append(name) or answer
 
-    started = {"run-facts": "tick-facts", "run-temperatures": "tick-temperatures", "run-alerts": "tick-alerts", "run-mail": "tick-mail", "run-housekeeping": "tick-housekeeping"}  # fmt: skip
+    started = {
+        "run-facts": "tick-facts",
+        "run-temperatures": "tick-temperatures",
+        "run-alerts": "tick-alerts",
+        "run-mail": "tick-mail",
+        "run-housekeeping": "tick-housekeeping",
+    }
     monkeypatch.setattr(background, "start_thread", lambda name, _work: done.append(started[name]) or True)
     monkeypatch.setattr(collectors, "is_due", lambda *_args: True)
     monkeypatch.setattr(housekeeping.looks, "claim_turn", lambda: True)
@@ -323,7 +329,7 @@ def test_a_disk_with_an_odd_answer_leaves_the_others_judged(monkeypatch):
     monkeypatch.setattr(agent_client, "send_request", lambda *_args, **_more: {"facts": answers})
     read = smart.read_smart
 
-    def odd(raw: Any) -> smart.Reading:
+    def odd(raw: Any) -> smart_values.Reading:
         if raw is answers[disk(2).path]:
             raise TypeError("unhashable type: 'list'")
         return read(raw)
@@ -436,7 +442,7 @@ def test_a_verdict_that_cannot_be_written_is_no_answer_that_could_not_be_underst
 
     monkeypatch.setattr(smart_history, "update_row", full)
     with pytest.raises(OperationalError):
-        smart_history.store_answers(dict.fromkeys((first, second), smart.Reading(answered=True, passed=False)))
+        smart_history.store_answers(dict.fromkeys((first, second), smart_values.Reading(answered=True, passed=False)))
     assert list(DiskRow.objects.order_by("pk").values_list("verdict", flat=True)) == ["", "failing"]
 
 
@@ -446,9 +452,9 @@ def test_a_count_beyond_all_bounds_is_told_and_hides_no_other_disk(count):
     rows.put(disks=[disk(1), disk(2)])
     first, second = DiskRow.objects.order_by("pk")
     smart_history.store_answers(
-        {first: smart.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})}
+        {first: smart_values.Reading(answered=True, passed=True, counts={"media_errors": count, "grown": count})}
     )
-    smart_history.store_answers({second: smart.Reading(answered=True, passed=False)})
+    smart_history.store_answers({second: smart_values.Reading(answered=True, passed=False)})
     evaluate_alerts.evaluate_alerts()
     failed = Alert.objects.filter(kind__in=["disk.failing", "disk.watch"])
     assert second.key in {row.subject for row in failed}
@@ -456,7 +462,7 @@ def test_a_count_beyond_all_bounds_is_told_and_hides_no_other_disk(count):
 
 def test_a_mark_beyond_all_bounds_is_kept_as_the_largest():
     now = timezone.now()
-    odd, usual = rules.Fault("disk.failing", "a", "A", mark=2**64), rules.Fault("disk.failing", "b", "B", mark=1)
+    odd, usual = fault.Fault("disk.failing", "a", "A", mark=2**64), fault.Fault("disk.failing", "b", "B", mark=1)
     for _look in range(2):
         reconcile.reconcile_alerts([odd, usual], now)
     assert dict(Alert.objects.values_list("subject", "mark")) == {"a": LARGEST, "b": 1}
@@ -465,7 +471,7 @@ def test_a_mark_beyond_all_bounds_is_kept_as_the_largest():
 def test_what_is_accepted_of_a_disk_fits_its_column():
     rows.put(disks=[disk(1)])
     row = DiskRow.objects.get()
-    reading = smart.Reading(answered=True, passed=True, counts=dict.fromkeys(SINCE_FIRST_SEEN, 2**64))
+    reading = smart_values.Reading(answered=True, passed=True, counts=dict.fromkeys(SINCE_FIRST_SEEN, 2**64))
     smart_history.store_answers({row: reading})
     assert set(Accepted.objects.values_list("value", flat=True)) == {LARGEST}
 
@@ -474,13 +480,13 @@ def test_what_is_accepted_of_a_disk_fits_its_column():
 def test_an_alert_that_cannot_be_written_stops_no_other(monkeypatch):
     begin = reconcile.raise_alert
 
-    def odd(fault: rules.Fault, *more: Any) -> bool:
+    def odd(fault: fault.Fault, *more: Any) -> bool:
         if fault.subject == "odd":
             raise OverflowError("Python int too large to convert to SQLite INTEGER")
         return begin(fault, *more)
 
     monkeypatch.setattr(reconcile, "raise_alert", odd)
-    found = [rules.Fault("disk.failing", name, name) for name in ("a", "odd", "b")]
+    found = [fault.Fault("disk.failing", name, name) for name in ("a", "odd", "b")]
     with pytest.raises(reconcile.PartlyWritten, match="odd"):
         reconcile.reconcile_alerts(found, timezone.now())
     assert set(Alert.objects.values_list("subject", flat=True)) == {"a", "b"}
@@ -509,7 +515,14 @@ PARTS = {
 def test_alerts_are_judged_although_one_part_cannot_be_looked_up(monkeypatch, broken):
     rows.recorded_box()
     collectors.note_result("shares", error="It is odd.")
-    Alert.objects.create(kind="pool.errors", subject="x", severity="warning", summary="Open before.", first_seen=timezone.now(), gone=rows.LONG_AGO)  # fmt: skip
+    Alert.objects.create(
+        kind="pool.errors",
+        subject="x",
+        severity="warning",
+        summary="Open before.",
+        first_seen=timezone.now(),
+        gone=rows.LONG_AGO,
+    )
     monkeypatch.setattr(*PARTS[broken], failing(RuntimeError("no")))
     assert {"shares", "alerts"} <= set(told())
     assert Alert.objects.get(kind="pool.errors").state == "open"  # not to see a fault is not its end
@@ -517,7 +530,9 @@ def test_alerts_are_judged_although_one_part_cannot_be_looked_up(monkeypatch, br
 
 def test_a_rule_that_breaks_for_one_pool_still_tells_of_the_others():
     good, odd = rows.recorded_box(), object()
-    found, complete = rules.find_faults(rules.AlertInput(now=timezone.now(), pools=(odd, good), spaces=(odd, rules.Space(1, "tank", 97, 1))))  # type: ignore[arg-type]  # fmt: skip
+    found, complete = rules.find_faults(
+        fault.AlertInput(now=timezone.now(), pools=(odd, good), spaces=(odd, fault.Space(1, "tank", 97, 1)))  # type: ignore[arg-type]
+    )
     assert "pool.full96" in {fault.kind for fault in found}
     assert not complete
 
@@ -588,7 +603,9 @@ def test_versions_that_cannot_be_read_cost_no_result(calm, note):
 @pytest.fixture
 def sent(monkeypatch) -> list[str]:
     """Subjects of what goes out."""
-    MailSettings.objects.create(pk=1, host="mail.example", critical="anna@example.org", warning="anna@example.org", notice="anna@example.org")  # fmt: skip
+    MailSettings.objects.create(
+        pk=1, host="mail.example", critical="anna@example.org", warning="anna@example.org", notice="anna@example.org"
+    )
     found: list[str] = []
 
     class Smtp:
@@ -607,7 +624,7 @@ def sent(monkeypatch) -> list[str]:
 def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(sent):
     now = timezone.now()
     reconcile.reconcile_alerts(
-        [rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now
+        [fault.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now
     )
     Alert.objects.filter(subject="sda").update(kind="tape.torn")
     assert deliver.send_due(now) == 2
@@ -617,7 +634,7 @@ def test_an_alert_of_a_kind_that_is_gone_is_still_sent_and_stops_none_behind_it(
 def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_it(sent, monkeypatch):
     now = timezone.now()
     reconcile.reconcile_alerts(
-        [rules.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now
+        [fault.Fault("disk.failing", name, f"{name} is failing.") for name in ("sda", "sdb")], now
     )
     letter = mail_text.build_alert_mail
 
@@ -637,9 +654,10 @@ def test_a_message_that_cannot_be_written_is_tried_later_and_stops_none_behind_i
 
 @pytest.fixture
 def odd_mail(sent, monkeypatch) -> Callable[[], str]:
-    """A message that could not be written, so that sending has an error; what the clock's next tick makes of the error."""
+    """A message that could not be written, so that sending has an error; what the clock's
+    next tick makes of the error."""
     now = timezone.now()
-    reconcile.reconcile_alerts([rules.Fault("disk.failing", "sda", "sda is failing.")], now)
+    reconcile.reconcile_alerts([fault.Fault("disk.failing", "sda", "sda is failing.")], now)
     with monkeypatch.context() as broken:
         broken.setattr(mail_text, "build_alert_mail", failing(KeyError("tape.torn")))
         tick.start_mail()
@@ -730,7 +748,9 @@ def test_a_mail_past_the_database_that_failed_is_no_fault_once_alerts_can_be_sto
 
 def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(sent, monkeypatch):
     trouble = database_health.database_error
-    monkeypatch.setattr(database_health, "database_error", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias))  # fmt: skip
+    monkeypatch.setattr(
+        database_health, "database_error", lambda alias: "disk I/O error" if alias == "inventory" else trouble(alias)
+    )
     for name in ("tick-jobs", "tick-mail", "pools"):
         guard.remember_error(name, "disk I/O error")
     assert told() == {}
@@ -742,7 +762,11 @@ def test_a_database_that_cannot_be_used_is_one_alert_whatever_else_fails_for_it(
 def test_an_inventory_that_cannot_be_read_is_told_and_mailed_by_the_clock(sent, monkeypatch):
     """Also when the alerts were judged last stands in the inventory."""
     trouble = database_health.database_error
-    monkeypatch.setattr(database_health, "database_error", lambda alias: "file is not a database" if alias == "inventory" else trouble(alias))  # fmt: skip
+    monkeypatch.setattr(
+        database_health,
+        "database_error",
+        lambda alias: "file is not a database" if alias == "inventory" else trouble(alias),
+    )
     monkeypatch.setattr(tick, "unread", Interval(0))
     monkeypatch.setattr(background, "start_thread", lambda name, work: guard.run_guarded(name, work) or True)
     with connections["inventory"].execute_wrapper(failing(DatabaseError("file is not a database"))):

@@ -1,4 +1,5 @@
-"""What is kept and for how long, the daily copy of the settings, and that people hear of a database that was restored."""
+"""What is kept and for how long, the daily copy of the settings, and that people hear of a
+database that was restored."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from tests.unit.made import dataset
 from web import row_retention
 from web.alerts import reconcile
@@ -39,7 +40,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def job(by: str, age: timedelta, state: str = Job.State.DONE) -> Job:
-    made = Job.objects.create(kind="prune-snapshots", title="Prune", subject="tank", operation="{}", digest="", state=state, created_by=by)  # fmt: skip
+    made = Job.objects.create(
+        kind="prune-snapshots", title="Prune", subject="tank", operation="{}", digest="", state=state, created_by=by
+    )
     Job.objects.filter(pk=made.pk).update(created=timezone.now() - age)
     return made
 
@@ -119,8 +122,30 @@ def test_time_line_of_a_long_alert_is_bounded_and_keeps_its_beginning():
 def test_old_alerts_are_removed_also_where_many_newer_ones_ended(monkeypatch):
     monkeypatch.setattr(row_retention, "ALERTS_ANYWAY", 5)
     now = timezone.now()
-    old = [Alert.objects.create(kind="disk.warm", subject=str(number), severity="warning", summary="", first_seen=now - 500 * DAY, state="cleared", cleared=now - 400 * DAY) for number in range(3)]  # fmt: skip
-    Alert.objects.bulk_create(Alert(kind="disk.warm", subject=f"new {number}", severity="warning", summary="", first_seen=now - DAY, state="cleared", cleared=now - DAY) for number in range(300))  # fmt: skip
+    old = [
+        Alert.objects.create(
+            kind="disk.warm",
+            subject=str(number),
+            severity="warning",
+            summary="",
+            first_seen=now - 500 * DAY,
+            state="cleared",
+            cleared=now - 400 * DAY,
+        )
+        for number in range(3)
+    ]
+    Alert.objects.bulk_create(
+        Alert(
+            kind="disk.warm",
+            subject=f"new {number}",
+            severity="warning",
+            summary="",
+            first_seen=now - DAY,
+            state="cleared",
+            cleared=now - DAY,
+        )
+        for number in range(300)
+    )
     row = Alert.objects.create(kind="disk.warm", subject="x", severity="warning", summary="", first_seen=now)
     reconcile.clear_alert(row, now, "It is over.")
     assert not Alert.objects.filter(pk__in=[one.pk for one in old]).exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from tests.system.mailbox import Mailbox, mailbox, make_certificate, text_of
 from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import MailSettings, Message
@@ -25,7 +25,14 @@ FAULT = Fault(
 @pytest.fixture
 def post() -> Iterator[Mailbox]:
     with mailbox() as box:
-        MailSettings.objects.create(pk=1, host="127.0.0.1", port=box.port, security="none", sender="box@example.org", critical="anna@example.org\nbert@example.org")  # fmt: skip
+        MailSettings.objects.create(
+            pk=1,
+            host="127.0.0.1",
+            port=box.port,
+            security="none",
+            sender="box@example.org",
+            critical="anna@example.org\nbert@example.org",
+        )
         yield box
 
 
@@ -37,7 +44,14 @@ def certificate(tmp_path_factory) -> Path:
 @pytest.fixture(params=["starttls", "tls"])
 def secured(request, certificate) -> Iterator[Mailbox]:
     with mailbox(certificate, tls=request.param == "tls") as box:
-        MailSettings.objects.create(pk=1, host="localhost", port=box.port, security=request.param, user="box@example.org", critical="anna@example.org")  # fmt: skip
+        MailSettings.objects.create(
+            pk=1,
+            host="localhost",
+            port=box.port,
+            security=request.param,
+            user="box@example.org",
+            critical="anna@example.org",
+        )
         smtp_password.store_password("a secret of its own")
         yield box
 
@@ -63,8 +77,13 @@ def test_a_mail_goes_out_whole_and_once(post):
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("refuse", "550 5.1.1 nobody of that name"), ("greylist", "451 4.7.1 come back later"), ("hang", "timed out"), ("drop", "closed")],
-)  # fmt: skip
+    [
+        ("refuse", "550 5.1.1 nobody of that name"),
+        ("greylist", "451 4.7.1 come back later"),
+        ("hang", "timed out"),
+        ("drop", "closed"),
+    ],
+)
 def test_what_the_server_does_is_told_in_its_words_and_the_mail_still_goes_out_once(post, monkeypatch, mode, words):
     reconcile.reconcile_alerts([FAULT], NOW)
     post.mode = mode

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from appliance import schedule
-from appliance.alerts.rules import Fault
+from appliance.alerts.fault import Fault
 from appliance.facts.box import LongWork, Pool, Scan
 from appliance.facts.datasets import Snapshot
 from appliance.snapshots.policy import Policy
@@ -61,7 +61,11 @@ def test_a_check_under_way_is_not_missed_but_one_that_somebody_paused_and_forgot
     assert told(None, state="paused") == ["tank was not scrubbed in time."]
 
 
-FOLDER = rows.dataset("tank/photos", policy=SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, first=2, last=4)).property_value, policy_source="local")  # fmt: skip
+FOLDER = rows.dataset(
+    "tank/photos",
+    policy=SetSnapshotPolicy(dataset="tank/photos", policy=Policy(daily=7, first=2, last=4)).property_value,
+    policy_source="local",
+)
 
 
 @pytest.fixture

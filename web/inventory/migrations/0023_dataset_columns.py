@@ -4,7 +4,8 @@ from django.apps.registry import Apps
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-DRILL = "larder:drill"
+from appliance.facts import user_properties
+
 SOURCES = ("share_source", "policy_source", "backup_source", "access_source")
 
 
@@ -21,7 +22,7 @@ def fill(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
         row.locked = fact.get("key_status") == "unavailable"
         row.encryption_root = fact.get("encryption_root", "")
         row.is_copy = bool(fact.get("copy_of"))
-        row.is_test = DRILL in fact.get("properties", {})
+        row.is_test = user_properties.DRILL in fact.get("properties", {})
         for name in SOURCES:
             setattr(row, name, fact.get(name) or "none")
         row.save()

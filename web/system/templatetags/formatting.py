@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext, ngettext
 
 from appliance import formatting
-from appliance.alerts import kinds
+from appliance.alerts import alert_kind
 from appliance.files.posix_acl import MAY
 from web.inventory import vdev_roles
 from web.system.glossary import GLOSSARY
@@ -133,7 +133,7 @@ def state_name(state: str) -> str:
 
 @register.filter
 def severity_word(severity: str) -> str:
-    return text_of(kinds.severity_word(severity))
+    return text_of(alert_kind.severity_word(severity))
 
 
 @register.filter(is_safe=True)
@@ -187,7 +187,15 @@ def used_of(used: int, total: int) -> str:
 
 
 BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
-SYSTEMS = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"), ("Mac OS X", "Mac"), ("CrOS", "Chromebook"), ("Linux", "Linux"))  # fmt: skip
+SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "Mac"),
+    ("CrOS", "Chromebook"),
+    ("Linux", "Linux"),
+)
 
 
 @register.filter
