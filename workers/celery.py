@@ -81,7 +81,7 @@ app.conf.update(
         "workers.collect_connections",
         "workers.collect_dataset",
         "workers.collect_history",
-        "workers.deliver",
+        "workers.alerts.deliver",
         "workers.collect_importable",
         "workers.diagnose_share",
         "workers.tick",

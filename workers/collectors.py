@@ -48,16 +48,8 @@ from web.inventory.models import (
     Source,
 )
 from web.pools import new_disk
-from workers import (
-    collect_drift,
-    collect_progress,
-    collect_snapshots,
-    collect_targets,
-    evaluate_alerts,
-    guard,
-    standby,
-    work_reports,
-)
+from workers import collect_drift, collect_progress, collect_snapshots, collect_targets, guard, standby, work_reports
+from workers.alerts import evaluate_alerts
 from workers.celery import app
 from workers.throttle import Coalescer
 

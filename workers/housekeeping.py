@@ -18,7 +18,8 @@ from web import row_retention
 from web.accounts import first_run
 from web.jobs.models import AUTOMATIC, Job
 from web.system import database
-from workers import collectors, pool_records, self_faults
+from workers import collectors, pool_records
+from workers.alerts import self_faults
 from workers.interval import Interval
 
 SECONDS_BETWEEN_LOOKS = 3600.0

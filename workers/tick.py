@@ -21,7 +21,6 @@ from workers import (
     benchmarks,
     burn_in,
     collectors,
-    deliver,
     guard,
     housekeeping,
     imports,
@@ -32,6 +31,7 @@ from workers import (
     spool,
     watchdog,
 )
+from workers.alerts import deliver
 from workers.celery import app
 from workers.interval import Interval
 from workers.run_job import send_waiting

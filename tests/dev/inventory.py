@@ -76,8 +76,8 @@ from web.said import said_in
 from web.snapshots.models import MadeSnapshot, PolicyRun
 from web.system.service_status import READ
 from workers import collect_progress, guard, work_reports
+from workers.alerts.evaluate_alerts import disks_seen
 from workers.collectors import UNITS, disk_key
-from workers.evaluate_alerts import disks_seen
 
 DAYS = 60  # of history that disks and pools have
 ALSO_READ = (

@@ -195,7 +195,7 @@ class Crawl:
     def write_mails(self) -> None:
         """Every alert of the box as a mail, when it began and when it was over, and the weekly report."""
         from web.alerts.models import Alert
-        from workers import mail_text, weekly_report
+        from workers.alerts import mail_text, weekly_report
 
         for alert in Alert.objects.all():
             for event in ("raised", "cleared"):

@@ -87,7 +87,7 @@ RIGHT: dict[tuple[str, str], str] = {
     ("web/search/entries.py", "accounts"): "a word that leads to Users",
     ("web/search/entries.py", "people"): "a word that leads to Users",
     ("web/search/entries.py", "person"): "a word that leads to Users",
-    ("workers/mail_problems.py", "account"): "one of a mail provider",
+    ("workers/alerts/mail_problems.py", "account"): "one of a mail provider",
     ("workers/spool.py", "set aside"): "the log: an event that cannot be read is moved out of the way",
 }
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md"]

@@ -35,7 +35,8 @@ from web.inventory import store
 from web.jobs import queue
 from web.jobs.models import Job
 from web.system import service_status
-from workers import background, database_health, direct_mail, guard, pending_faults
+from workers import background, database_health, guard
+from workers.alerts import direct_mail, pending_faults
 
 HERE = Path(__file__).parent
 PASSWORD = "correct horse battery"

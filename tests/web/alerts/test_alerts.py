@@ -27,7 +27,7 @@ from web.disks import smart_history
 from web.inventory import store
 from web.inventory.models import DiskRow, Source
 from web.jobs.models import Job
-from workers import evaluate_alerts, pending_faults
+from workers.alerts import evaluate_alerts, pending_faults
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
 PENDING = Reading(answered=True, passed=True, temperature=31, counts={"pending": 312, "reallocated": 4}, hours=40000)

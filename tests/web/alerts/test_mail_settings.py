@@ -14,7 +14,7 @@ from tests.reasons import codes_of_form
 from web.alerts import outbox, smtp_password
 from web.alerts.mail_providers import PROVIDERS, provider_of
 from web.alerts.models import MailSettings, Message
-from workers import mail_problems
+from workers.alerts import mail_problems
 
 USUAL = {"port": 587, "security": "starttls", "quiet_from": 0, "quiet_to": 0, "digest_hour": 8}
 THREE = {**USUAL, "preset": "gmail", "critical": "anna@example.org", "user": "box@gmail.com", "password": "a canary"}

@@ -13,7 +13,7 @@ from web.alerts.models import Alert, PoolDay
 from web.inventory import store
 from web.inventory.models import Event
 from web.jobs.models import Job
-from workers import evaluate_alerts
+from workers.alerts import evaluate_alerts
 
 NOW = datetime.now(UTC)
 

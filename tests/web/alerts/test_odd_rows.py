@@ -19,7 +19,8 @@ from web.disks.models import BayRow
 from web.inventory import stability, store
 from web.inventory.dataset_models import DatasetRow
 from web.inventory.models import DiskRow, PoolRow, ReceiverRow, ServiceRow
-from workers import backups, evaluate_alerts, guard, missed_schedules, received_copies
+from workers import backups, guard, received_copies
+from workers.alerts import evaluate_alerts, missed_schedules
 
 ODD = ["", "{", "[]", "7", '{"name": 7}']
 FULL = {"used": 97 * 10**9, "available": 3 * 10**9}

@@ -18,7 +18,8 @@ from web.disks import smart_history
 from web.inventory import store
 from web.inventory.models import DiskRow, PoolRow
 from web.jobs.models import Job
-from workers import evaluate_alerts, selftests
+from workers import selftests
+from workers.alerts import evaluate_alerts
 
 DISK = "ata-WDC_WD20EARS-00MVWB0_WD-WCAZA0000001"
 NIGHT = datetime(2026, 3, 10, 2, tzinfo=UTC)

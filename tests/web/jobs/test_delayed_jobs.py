@@ -23,7 +23,8 @@ from tests.web.reading import Page, text_of
 from tests.web.routes import PHOTOS
 from web.inventory.dataset_models import SnapshotRow
 from web.jobs.models import Job
-from workers import evaluate_alerts, run_job
+from workers import run_job
+from workers.alerts import evaluate_alerts
 
 pytestmark = pytest.mark.usefixtures("agent_in_process", "calm")
 CONFIRM = "/jobs/confirm/"

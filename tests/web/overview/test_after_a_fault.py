@@ -18,7 +18,7 @@ from web.alerts.models import Alert
 from web.inventory import stability, store
 from web.inventory.models import Event, PoolRow
 from web.system.service_status import READ
-from workers import evaluate_alerts
+from workers.alerts import evaluate_alerts
 
 CALM = ("Nothing was lost", "repaired itself", "All is well", "survives", ">healthy<")
 SECOND = timedelta(seconds=1)

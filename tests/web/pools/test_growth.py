@@ -30,7 +30,8 @@ from web.inventory.models import PoolRow, PropertiesRow
 from web.pools import growth_chart
 from web.pools.growth import full_text
 from web.pools.models import DiskPrice, GrowthPlan, WorkReport
-from workers import collect_snapshots, evaluate_alerts, growth_plans
+from workers import collect_snapshots, growth_plans
+from workers.alerts import evaluate_alerts
 
 TB, GB = 10**12, 10**9
 PAGE = "/pools/7/growth/"

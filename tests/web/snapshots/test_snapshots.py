@@ -28,7 +28,8 @@ from web.inventory.models import PoolRow
 from web.jobs.models import Job
 from web.snapshots import policy_ledger
 from web.snapshots.models import ClockRow, MadeSnapshot, PolicyRun
-from workers import collect_snapshots, missed_schedules, snapshot_policies
+from workers import collect_snapshots, snapshot_policies
+from workers.alerts import missed_schedules
 
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 TEXT = SetSnapshotPolicy(dataset="x", policy=Policy(hourly=2)).property_value

@@ -58,7 +58,8 @@ from web.said import said_in
 from web.system.models import BoxChoices
 from web.system.templatetags import formatting
 from web.translation import lazy_format, text_of
-from workers import burn_in, deliver, direct_mail, mail_text, weekly_report
+from workers import burn_in
+from workers.alerts import deliver, direct_mail, mail_text, weekly_report
 from workers.collectors import ZFS_MISSING
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

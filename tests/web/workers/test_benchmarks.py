@@ -23,7 +23,8 @@ from web.inventory.models import PoolRow, Source
 from web.jobs import confirm
 from web.jobs.models import Job
 from web.pools.models import WorkReport
-from workers import benchmarks, evaluate_alerts, work_reports
+from workers import benchmarks, work_reports
+from workers.alerts import evaluate_alerts
 from workers.run_job import is_long
 
 BEEN_REBUILT = LongWork("resilver", "finished", None, datetime(2026, 11, 20, tzinfo=UTC), 100, 100)

@@ -15,7 +15,7 @@ from django.conf import settings
 from appliance.alerts.fault import Fault
 from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import Alert, MailSettings, Message
-from workers import deliver, mail_text
+from workers.alerts import deliver, mail_text
 
 BOX = f"Larder {settings.BOX_NAME}: "
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -41,22 +41,17 @@ from workers import (
     burn_in,
     collectors,
     database_health,
-    deliver,
-    direct_mail,
-    evaluate_alerts,
     guard,
     housekeeping,
     imports,
-    mail_text,
     maintenance,
-    missed_schedules,
-    pending_faults,
     received_copies,
     selftests,
     snapshot_policies,
     spool,
     tick,
 )
+from workers.alerts import deliver, direct_mail, evaluate_alerts, mail_text, missed_schedules, pending_faults
 from workers.interval import Interval
 
 FAULTS = [RuntimeError("no"), Failed("zpool said no"), OperationalError("database is locked"), RecursionError()]

@@ -23,7 +23,8 @@ from web.inventory.models import Source
 from web.jobs.models import AUTOMATIC, BY_SCHEDULE, BY_SNAPSHOT_SCHEDULE, Job
 from web.snapshots.models import MadeSnapshot
 from web.system import database
-from workers import collect_snapshots, evaluate_alerts, housekeeping, self_faults
+from workers import collect_snapshots, housekeeping
+from workers.alerts import evaluate_alerts, self_faults
 
 DAY = timedelta(days=1)
 

@@ -14,7 +14,7 @@ from appliance.alerts.fault import Fault
 from tests.system.mailbox import Mailbox, mailbox, make_certificate, text_of
 from web.alerts import outbox, reconcile, smtp_password
 from web.alerts.models import MailSettings, Message
-from workers import deliver
+from workers.alerts import deliver
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FAULT = Fault(

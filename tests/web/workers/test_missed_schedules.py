@@ -20,7 +20,8 @@ from web.inventory.dataset_models import SnapshotReading
 from web.pools.models import CareSchedule
 from web.snapshots import adoption
 from web.snapshots.models import MadeSnapshot
-from workers import clock, collect_snapshots, missed_schedules, unrecorded_snapshots
+from workers import clock, collect_snapshots, unrecorded_snapshots
+from workers.alerts import missed_schedules
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

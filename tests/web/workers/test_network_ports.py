@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from appliance.system.network_port import PortStatus
 from web.alerts.models import Alert
-from workers import evaluate_alerts, guard
+from workers import guard
+from workers.alerts import evaluate_alerts
 
 SLOW = PortStatus("eno1", slow="It runs at 100 Mbit/s and can do 1 Gbit/s.")
 WELL = PortStatus("eno1")

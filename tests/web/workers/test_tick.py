@@ -17,7 +17,8 @@ import time_machine
 from appliance.alerts import sources
 from appliance.alerts.kinds import KINDS
 from web.alerts.models import Alert
-from workers import background, celery, evaluate_alerts, guard, run_job, tick, watchdog
+from workers import background, celery, guard, run_job, tick, watchdog
+from workers.alerts import evaluate_alerts
 from workers.celery import Beat
 
 UNIT = Path(__file__).parents[3] / "deploy/systemd/larder-worker.service"

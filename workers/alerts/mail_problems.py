@@ -9,7 +9,7 @@ import ssl
 from appliance.message import Message, join_messages
 from web.alerts.mail_providers import PROVIDERS, provider_of
 from web.alerts.models import MailSettings
-from workers.mail_text import plain_text
+from workers.alerts.mail_text import plain_text
 
 BLOCKED = Message(
     "Check the port, and whether your router or internet provider blocks it: 587 goes with STARTTLS, 465 with TLS."

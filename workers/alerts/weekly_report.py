@@ -15,7 +15,7 @@ from web.inventory.box import read_box
 from web.inventory.models import DiskRow
 from web.pools.models import WorkReport
 from web.translation import lazy_text, text_of
-from workers.mail_text import name_subject, plain_text
+from workers.alerts.mail_text import name_subject, plain_text
 
 WEEK = timedelta(days=7)
 WORDS = {

@@ -13,7 +13,8 @@ from appliance.alerts.fault import Fault
 from web.alerts import reconcile
 from web.alerts.models import Alert, MailSettings, Message
 from web.language import in_language, language_of_box
-from workers import background, deliver, guard, mail_text
+from workers import background, guard
+from workers.alerts import deliver, mail_text
 
 log = logging.getLogger(__name__)
 _told: set[tuple[str, str]] = set()

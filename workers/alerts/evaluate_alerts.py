@@ -33,19 +33,8 @@ from web.inventory.bays import Bay, KnownBays, bays_by_key, device_name, list_ba
 from web.inventory.fact_row import LookUp, facts_of, look_up_strictly
 from web.inventory.models import DiskRow, Event, PoolRow, ServiceRow, ShareRow, Source
 from web.jobs.models import Job
-from workers import (
-    database_health,
-    deliver,
-    direct_mail,
-    growth_plans,
-    guard,
-    missed_schedules,
-    pending_faults,
-    received_copies,
-    self_faults,
-    selftests,
-    watchdog,
-)
+from workers import database_health, growth_plans, guard, received_copies, selftests, watchdog
+from workers.alerts import deliver, direct_mail, missed_schedules, pending_faults, self_faults
 
 HOOK = Path("/etc/zfs/zed.d/all-larder.sh")
 SMARTD, OWN_SCRIPT = Path("/etc/larder/smartd.conf"), "/usr/local/lib/larder/smartd"

@@ -33,7 +33,8 @@ from web.database import is_unusable
 from web.inventory import store
 from web.language import in_language, language_of_box
 from web.said import said_in
-from workers import guard, mail_problems, mail_text, weekly_report
+from workers import guard
+from workers.alerts import mail_problems, mail_text, weekly_report
 from workers.celery import app
 
 log = logging.getLogger(__name__)

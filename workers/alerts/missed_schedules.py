@@ -16,7 +16,8 @@ from web.alerts import reconcile
 from web.inventory import store
 from web.inventory.fact_row import LookUp, look_up_strictly
 from web.pools import maintenance
-from workers import backups, clock, pending_faults, received_copies, unrecorded_snapshots
+from workers import backups, clock, received_copies, unrecorded_snapshots
+from workers.alerts import pending_faults
 from workers.interval import Interval
 from workers.snapshot_policies import datasets_due, datasets_with_policies
 
@@ -85,7 +86,7 @@ class OverdueSnapshots:
     """Folders whose snapshot schedule missed a snapshot, one fault per pool.
 
     What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the
-    rows (``workers/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
+    rows (``workers/alerts/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
     """
 
     def __init__(self, seconds: float = 300.0) -> None:
