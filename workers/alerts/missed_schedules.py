@@ -86,7 +86,7 @@ class OverdueSnapshots:
     """Folders whose snapshot schedule missed a snapshot, one fault per pool.
 
     What was taken is read anew every few minutes, as that is many rows. Since when a folder waits is kept beside the
-    rows (``workers/alerts/pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
+    rows (``pending_faults.py``): that it has changed, or follows a policy, is nowhere written with a time.
     """
 
     def __init__(self, seconds: float = 300.0) -> None:
