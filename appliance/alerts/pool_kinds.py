@@ -86,8 +86,9 @@ KINDS: tuple[AlertKind, ...] = (
             "come back on the same disk, look at its cable, then replace the disk."
         ),
         Message("See the pool"),
+        # A disk that dies makes errors for a while, and is then told as the pool's loss.
         wait=MINUTE,
-    ),  # a disk that dies makes errors for a while, and is then told as the pool's loss
+    ),
     AlertKind(
         "pool.stalls",
         "warning",

@@ -1,4 +1,4 @@
-"""Sentences on ways to more room that several of them share."""
+"""What several ways to more room say alike, and the bytes that they add."""
 
 from __future__ import annotations
 

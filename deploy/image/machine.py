@@ -52,8 +52,7 @@ LONGEST_REST = 5.0  # seconds that a look which takes long is followed by
 
 
 def wait_for(what: str, ready: Callable[[], object], *, timeout: float = 180, every: float = USUAL_REST) -> Any:
-    """Return the first true answer of ``ready``; raise MachineError with ``what`` after
-    PATIENCE times ``timeout`` seconds.
+    """Return the first true answer of ``ready``; MachineError with ``what`` after PATIENCE times ``timeout`` seconds.
 
     Looks take a third of the time at most, whatever each costs: an emulated box has something better to do than to be
     asked. Who asks more often than usual waits for a moment that passes, and is not slowed down.
@@ -123,8 +122,7 @@ class Machine:
         )
 
     def spawn(self, *extra: str) -> None:
-        """Start QEMU on this folder's ``root.qcow2`` and ``disk*.qcow2``.
-        Raises MachineError with what it said, PortTaken."""
+        """Start QEMU on ``root.qcow2`` and ``disk*.qcow2`` here. Raises MachineError with what it said, PortTaken."""
         forwards = ",".join(f"hostfwd=tcp:127.0.0.1:{self.ports[name]}-:{inside}" for name, inside in PORTS.items())
         argv = ["qemu-system-x86_64", "-M", "pc", *self.accel.split(), "-m", MEMORY, "-smp", CPUS]
         argv += ["-nodefaults", "-display", "none", "-no-user-config", "-rtc", "base=utc"]
@@ -357,9 +355,8 @@ class Machine:
         model: str = "",
         unreadable: int | None = None,
     ) -> None:
-        """Plug a disk in, live: ``scsi-hd``, ``nvme``, or ``usb`` for one in a case of its own; the one of that
-        name, where it was unplugged before. ``size`` in bytes. The sector at byte ``unreadable`` takes writes,
-        and every read of it fails."""
+        """Plug a disk in, live: ``scsi-hd``, ``nvme``, or ``usb`` for one in a case of its own; the one of that name,
+        where it was unplugged before. ``size`` in bytes. The sector at ``unreadable`` takes writes and fails reads."""
         form = "raw" if unreadable is not None else "qcow2"
         path = self.folder / f"{name}.{form}"
         if not path.exists():
@@ -399,6 +396,5 @@ class Machine:
         self.remember()
 
     def nvme_warning(self, name: str, value: int) -> None:
-        """Set an NVMe disk's critical warning: 1 spare, 2 temperature, 4 reliability, 8
-        read-only, 16 backup, 32 region."""
+        """Set NVMe's critical warning: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup, 32 region."""
         self.qmp("qom-set", path=f"/machine/peripheral/{name}", property="smart_critical_warning", value=value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import cached_property
 from typing import Any
 
 from django.db import models
@@ -77,7 +78,7 @@ class Job(RowWithMessages):
     def __str__(self) -> str:
         return self.title
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, Any]:
         """What its operation says, by field, as JSON."""
         found: dict[str, Any] = json.loads(self.operation)
